@@ -1,0 +1,1 @@
+// The command line: finds the command, loads its file, runs it.

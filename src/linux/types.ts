@@ -1,0 +1,45 @@
+// System calls the mesh needs and Node does not offer. All of it is Linux only; elsewhere every call throws a LinuxError.
+
+export interface NetworkNamespace extends Disposable {
+  /** An open descriptor of the namespace; closed by dispose. */
+  readonly fd: number
+  readonly inode: bigint
+  readonly device: bigint
+}
+
+export interface SocketOptions {
+  /** IPv4 or IPv6 (IPv6 sockets are dual-stack unless v6Only). */
+  readonly family: 4 | 6
+  readonly type: 'stream' | 'datagram'
+  readonly v6Only?: boolean
+  readonly mark?: number
+  /** IP_TRANSPARENT: 'required' fails without the right, 'attempt' goes on without it. */
+  readonly transparent?: 'required' | 'attempt'
+  readonly freebind?: boolean
+  readonly reusePort?: boolean
+  readonly reuseAddress?: boolean
+  readonly bind?: { readonly ip: string; readonly port: number }
+}
+
+export interface CreatedSocket {
+  /** For `server.listen({ fd })`, `new net.Socket({ fd, manualStart: true })` or `dgram`. The taker owns it. */
+  readonly fd: number
+  readonly transparent: boolean
+}
+
+/** One SOCK_SEQPACKET connection: datagrams with descriptors. */
+export interface SeqpacketConnection extends AsyncDisposable {
+  /** Resolves when the kernel took the packet. */
+  send(message: Uint8Array, descriptors?: readonly number[]): Promise<void>
+  /** The next packet, or undefined at the end of the stream. The caller owns the descriptors. A timeout rejects with code ETIMEDOUT. */
+  receive(options?: {
+    readonly maxBytes?: number
+    readonly timeoutMs?: number
+  }): Promise<{ message: Uint8Array; descriptors: number[] } | undefined>
+  close(): void
+}
+
+export interface SeqpacketListener extends AsyncDisposable {
+  accept(): Promise<SeqpacketConnection | undefined>
+  close(): void
+}
