@@ -4,7 +4,11 @@ import type { Command } from 'commander'
 export interface CommandEntry {
   readonly name: string
   readonly summary: string
+  /** Not listed by help: run by other processes, not by people. */
+  readonly hidden?: boolean
   readonly load: () => Promise<{ create: () => Command }>
 }
 
-export const commands: readonly CommandEntry[] = []
+export const commands: readonly CommandEntry[] = [
+  // Each process and each command has one line here, in the order that help shows.
+]
