@@ -52,7 +52,7 @@ function complaint(from: string, to: string): string | undefined {
 
 let failures = 0
 for (const file of globSync('**/*.ts', { cwd: src })) {
-  if (file.startsWith('proto/gen/')) continue
+  if (/^(?:proto|api)\/gen\//.test(file)) continue
   const text = readFileSync(join(src, file), 'utf8')
   for (const match of text.matchAll(importPattern)) {
     const target = match[1] ?? match[2] ?? ''

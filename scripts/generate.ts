@@ -59,3 +59,5 @@ try {
 } finally {
   rmSync(work, { recursive: true, force: true })
 }
+
+await import('./generate-kubernetes-schemas.ts')
