@@ -1,0 +1,74 @@
+import assert from 'node:assert/strict'
+import { execFileSync, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { closeSync, openSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { test } from 'node:test'
+import { createFdSink } from './sink.ts'
+
+const sinkModule = JSON.stringify(join(import.meta.dirname, 'sink.ts'))
+
+test('lines are written in order', async () => {
+  const path = `/tmp/lateen-sink-${process.pid}`
+  const fd = openSync(path, 'w')
+  const sink = createFdSink({ fd })
+  for (let line = 0; line < 5000; line += 1) sink.write(`line ${line}\n`)
+  await sink.flush()
+  closeSync(fd)
+  const lines = readFileSync(path, 'utf8').trimEnd().split('\n')
+  execFileSync('rm', [path])
+  assert.equal(lines.length, 5000)
+  assert.equal(lines[4999], 'line 4999')
+})
+
+test('a full disk loses lines and counts them, nothing else', async () => {
+  const fd = openSync('/dev/full', 'w')
+  const sink = createFdSink({ fd })
+  sink.write('a\n')
+  sink.write('b\n')
+  await sink.flush()
+  closeSync(fd)
+  assert.equal(sink.dropped, 2)
+})
+
+test('a reader that stops does not hold up the process; the queue is bounded and drops are told', async () => {
+  const script = `
+    import { createFdSink } from ${sinkModule}
+    const sink = createFdSink({ fd: 1, maxLines: 100 })
+    const write = () => { for (let i = 0; i < 1000; i++) sink.write('x'.repeat(1000) + '\\n') }
+    const started = performance.now()
+    write()
+    setTimeout(() => {
+      write()
+      process.stderr.write(JSON.stringify({ elapsed: performance.now() - started, dropped: sink.dropped }) + '\\n')
+    }, 50)
+    process.stdin.once('data', async () => { sink.write('last\\n'); await sink.flush(); process.exit(0) })`
+  const child = spawn(process.execPath, ['--input-type=module', '-e', script], { stdio: ['pipe', 'pipe', 'pipe'] })
+  const [report] = (await once(child.stderr, 'data')) as [Buffer]
+  const { elapsed, dropped } = JSON.parse(report.toString()) as { elapsed: number; dropped: number }
+  assert.ok(elapsed < 2000, `took ${elapsed} ms`)
+  assert.ok(dropped >= 1700, `${dropped} dropped`)
+  child.stdin.write('go\n')
+  let text = ''
+  child.stdout.on('data', (chunk: Buffer) => {
+    text += chunk.toString()
+  })
+  await once(child, 'close')
+  assert.match(text, /\d+ log lines dropped/)
+})
+
+test('a reader that is gone does not end the process', async () => {
+  const script = `
+    import { createFdSink } from ${sinkModule}
+    const sink = createFdSink({ fd: 1 })
+    process.stdin.once('data', async () => {
+      sink.write('x\\n'); await sink.flush()
+      process.stderr.write('dropped ' + sink.dropped + '\\n'); process.exit(0)
+    })`
+  const child = spawn(process.execPath, ['--input-type=module', '-e', script], { stdio: ['pipe', 'pipe', 'pipe'] })
+  child.stdout.destroy()
+  child.stdin.write('go\n')
+  const [report] = (await once(child.stderr, 'data')) as [Buffer]
+  assert.equal(report.toString(), 'dropped 1\n')
+  await once(child, 'close')
+})
