@@ -1,0 +1,92 @@
+// The error of every failed request to an API server.
+import type { KubeErrorShape } from './types.ts'
+
+/** `code` is the HTTP status, 0 when the server was not reached or the connection broke; `reason` the machine-readable word of the Status. */
+export class KubeError extends Error implements KubeErrorShape {
+  readonly code: number
+  readonly reason: string
+  readonly status?: unknown
+
+  constructor(
+    message: string,
+    details: { readonly code: number; readonly reason: string; readonly status?: unknown; readonly cause?: unknown },
+  ) {
+    super(message, { cause: details.cause })
+    this.name = 'KubeError'
+    this.code = details.code
+    this.reason = details.reason
+    if (details.status !== undefined) this.status = details.status
+  }
+}
+
+/** The error of a response that is not 2xx. `text` is its body: a Status object when the API server itself wrote it. */
+export function errorOfResponse(request: string, httpStatus: number, text: string): KubeError {
+  const status = parseStatus(text)
+  const said = status?.message ?? text.trim().slice(0, 500)
+  return new KubeError(`${request}: ${said === '' ? `HTTP ${httpStatus}` : said}`, {
+    code: httpStatus,
+    reason: status?.reason ?? reasonOfCode(httpStatus),
+    ...(status === undefined ? {} : { status }),
+  })
+}
+
+/** The error of the Status object in an ERROR event of a watch. */
+export function errorOfStatus(request: string, object: unknown): KubeError {
+  const status = isStatus(object) ? object : undefined
+  const code = typeof status?.code === 'number' ? status.code : 500
+  return new KubeError(`${request}: ${status?.message ?? 'the server ended the watch with an error'}`, {
+    code,
+    reason: status?.reason ?? reasonOfCode(code),
+    status: object,
+  })
+}
+
+/** The error of a connection that could not be made or broke. */
+export function errorOfConnection(request: string, cause: unknown): KubeError {
+  const message = cause instanceof Error ? cause.message : String(cause)
+  return new KubeError(`${request}: ${message}`, { code: 0, reason: 'Unreachable', cause })
+}
+
+export function isKubeError(error: unknown, code?: number): error is KubeError {
+  return error instanceof KubeError && (code === undefined || error.code === code)
+}
+
+interface Status {
+  readonly kind: 'Status'
+  readonly message?: string
+  readonly reason?: string
+  readonly code?: number
+}
+
+function isStatus(value: unknown): value is Status {
+  return typeof value === 'object' && value !== null && (value as { kind?: unknown }).kind === 'Status'
+}
+
+function parseStatus(text: string): Status | undefined {
+  if (!text.startsWith('{')) return undefined
+  try {
+    const value: unknown = JSON.parse(text)
+    return isStatus(value) ? value : undefined
+  } catch {
+    return undefined
+  }
+}
+
+const reasons: Readonly<Record<number, string>> = {
+  400: 'BadRequest',
+  401: 'Unauthorized',
+  403: 'Forbidden',
+  404: 'NotFound',
+  405: 'MethodNotAllowed',
+  409: 'Conflict',
+  410: 'Expired',
+  422: 'Invalid',
+  429: 'TooManyRequests',
+  500: 'InternalError',
+  503: 'ServiceUnavailable',
+  504: 'Timeout',
+}
+
+function reasonOfCode(code: number): string {
+  return reasons[code] ?? 'Unknown'
+}

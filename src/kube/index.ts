@@ -1,0 +1,23 @@
+// Kubernetes client: typed requests, list and watch, informers, leader election. Only documented API behaviour is relied on.
+import { type ClientOptions, clientOf } from './client.ts'
+import { loadConnection } from './connection.ts'
+import type { KubeClient } from './types.ts'
+
+export { type ClientOptions, clientOf } from './client.ts'
+export { type Connection, inClusterConnection, loadConnection, type TlsMaterial } from './connection.ts'
+export { isKubeError, KubeError } from './errors.ts'
+export type { KubeLog } from './informer.ts'
+export type * from './types.ts'
+
+/**
+ * A client of the API server that kubectl would use: the given kubeconfig, else the one in `KUBECONFIG`, else the pod's service account, else
+ * `~/.kube/config`. No request is made before the first call.
+ *
+ *     const client = await createKubeClient({ kubeconfig: '/tmp/kubeconfig' })
+ *     const { items } = await client.list(resources.pods, { namespace: 'default' })
+ */
+export async function createKubeClient(
+  options: ClientOptions & { readonly kubeconfig?: string; readonly context?: string } = {},
+): Promise<KubeClient> {
+  return clientOf(await loadConnection(options), options)
+}
