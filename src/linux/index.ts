@@ -1,0 +1,23 @@
+// System calls that Node does not offer, by FFI: network namespaces, socket options, descriptor passing. Linux on x86-64
+// and arm64; elsewhere every call throws a LinuxError. Nothing is loaded before the first call.
+export type { IpAddress } from './address.ts'
+export { LinuxError } from './errors.ts'
+export { raiseDescriptorLimit } from './limits.ts'
+export { adoptNetworkNamespace, openNetworkNamespace, runInNamespace } from './namespace.ts'
+export { connectSeqpacket, listenSeqpacket } from './seqpacket.ts'
+export {
+  createSocket,
+  descriptorOf,
+  type KeepaliveOptions,
+  type OriginalDestination,
+  originalDestination,
+  setMark,
+  tuneTcp,
+} from './socket.ts'
+export type {
+  CreatedSocket,
+  NetworkNamespace,
+  SeqpacketConnection,
+  SeqpacketListener,
+  SocketOptions,
+} from './types.ts'

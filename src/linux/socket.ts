@@ -1,0 +1,116 @@
+// Sockets with the options that Node cannot set, created in a given network namespace.
+import { closeSync } from 'node:fs'
+import type { Socket } from 'node:net'
+import { decodeIpAddress, encodeIpAddress, type IpAddress } from './address.ts'
+import * as c from './constants.ts'
+import { LinuxError } from './errors.ts'
+import { checked, libc } from './libc.ts'
+import { runInNamespace } from './namespace.ts'
+import type { CreatedSocket, NetworkNamespace, SocketOptions } from './types.ts'
+
+/** Creates a socket as described, inside `namespace` where one is given. The socket stays there. Throws a LinuxError. */
+export function createSocket(options: SocketOptions, namespace?: NetworkNamespace): CreatedSocket {
+  return runInNamespace(namespace, () => {
+    const family = options.family === 4 ? c.AF_INET : c.AF_INET6
+    const type = (options.type === 'stream' ? c.SOCK_STREAM : c.SOCK_DGRAM) | c.SOCK_CLOEXEC | c.SOCK_NONBLOCK
+    const fd = checked('socket', libc().socket(family, type, 0))
+    try {
+      return { fd, transparent: configure(fd, options) }
+    } catch (error) {
+      closeSync(fd)
+      throw error
+    }
+  })
+}
+
+function configure(fd: number, options: SocketOptions): boolean {
+  const v6 = options.family === 6
+  if (options.reuseAddress === true) setOption(fd, c.SOL_SOCKET, c.SO_REUSEADDR, 1)
+  if (options.reusePort === true) setOption(fd, c.SOL_SOCKET, c.SO_REUSEPORT, 1)
+  if (v6) setOption(fd, c.SOL_IPV6, c.IPV6_V6ONLY, options.v6Only === true ? 1 : 0)
+  if (options.mark !== undefined) setMark(fd, options.mark)
+  if (options.freebind === true) {
+    setOption(fd, c.SOL_IP, c.IP_FREEBIND, 1)
+    if (v6) setOption(fd, c.SOL_IPV6, c.IPV6_FREEBIND, 1)
+  }
+  const transparent = options.transparent !== undefined && setTransparent(fd, v6, options.transparent === 'required')
+  if (options.bind !== undefined) {
+    const address = encodeIpAddress(options.family, options.bind)
+    const { ip, port } = options.bind
+    checked('bind', libc().bind(fd, address, address.length), v6 ? `[${ip}]:${port}` : `${ip}:${port}`)
+  }
+  return transparent
+}
+
+function setTransparent(fd: number, v6: boolean, required: boolean): boolean {
+  try {
+    if (v6) setOption(fd, c.SOL_IPV6, c.IPV6_TRANSPARENT, 1)
+    setOption(fd, c.SOL_IP, c.IP_TRANSPARENT, 1)
+    return true
+  } catch (error) {
+    if (required) throw error
+    return false
+  }
+}
+
+/** SO_MARK. Needs CAP_NET_ADMIN. */
+export function setMark(fd: number, mark: number): void {
+  setOption(fd, c.SOL_SOCKET, c.SO_MARK, mark, `failed to set socket mark: is CAP_NET_ADMIN missing?`)
+}
+
+export interface KeepaliveOptions {
+  readonly timeSeconds: number
+  readonly intervalSeconds: number
+  readonly retries: number
+  /** Also bounds how long sent data may stay unacknowledged: time + retries × interval. */
+  readonly userTimeout: boolean
+}
+
+/** TCP keepalive as given, and TCP_NODELAY. */
+export function tuneTcp(fd: number, keepalive: KeepaliveOptions | undefined): void {
+  setOption(fd, c.SOL_TCP, c.TCP_NODELAY, 1)
+  if (keepalive === undefined) return
+  const { timeSeconds, intervalSeconds, retries } = keepalive
+  setOption(fd, c.SOL_SOCKET, c.SO_KEEPALIVE, 1)
+  setOption(fd, c.SOL_TCP, c.TCP_KEEPIDLE, timeSeconds)
+  setOption(fd, c.SOL_TCP, c.TCP_KEEPINTVL, intervalSeconds)
+  setOption(fd, c.SOL_TCP, c.TCP_KEEPCNT, retries)
+  if (keepalive.userTimeout) {
+    setOption(fd, c.SOL_TCP, c.TCP_USER_TIMEOUT, (timeSeconds + retries * intervalSeconds) * 1000)
+  }
+}
+
+export type OriginalDestination =
+  | { readonly kind: 'tracked'; readonly address: IpAddress }
+  /** The kernel knows of none: the socket's own local address is where the client meant to connect. */
+  | { readonly kind: 'untracked' }
+
+/** Where the client of an accepted TCP connection meant to connect before redirection. */
+export function originalDestination(fd: number): OriginalDestination {
+  const address = queryOriginalDestination(fd, c.SOL_IP, 16) ?? queryOriginalDestination(fd, c.SOL_IPV6, 28)
+  return address === undefined ? { kind: 'untracked' } : { kind: 'tracked', address }
+}
+
+function queryOriginalDestination(fd: number, level: number, size: number): IpAddress | undefined {
+  const value = Buffer.alloc(size)
+  const length = Buffer.alloc(4)
+  length.writeUInt32LE(size)
+  if (libc().getsockopt(fd, level, c.SO_ORIGINAL_DST, value, length) !== 0) return undefined
+  return decodeIpAddress(value)
+}
+
+/** The descriptor below a connected Node socket. Undefined once it is closed. */
+export function descriptorOf(socket: Socket): number | undefined {
+  const handle: unknown = Reflect.get(socket, '_handle')
+  if (typeof handle !== 'object' || handle === null) return undefined
+  const fd: unknown = Reflect.get(handle, 'fd')
+  return typeof fd === 'number' && fd >= 0 ? fd : undefined
+}
+
+function setOption(fd: number, level: number, name: number, value: number, detail?: string): void {
+  const bytes = Buffer.alloc(4)
+  bytes.writeInt32LE(value)
+  if (libc().setsockopt(fd, level, name, bytes, 4) !== 0) {
+    throw new LinuxError('setsockopt', libc().errno(), detail ?? `level ${level} option ${name}`)
+  }
+}
