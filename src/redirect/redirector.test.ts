@@ -1,0 +1,97 @@
+// Loads the programs into real network namespaces.
+import assert from 'node:assert/strict'
+import { execFileSync } from 'node:child_process'
+import { randomBytes } from 'node:crypto'
+import { test } from 'node:test'
+import { ambientDefaults } from './ambient.ts'
+import { runTool } from './exec.ts'
+import { createRedirector } from './redirector.ts'
+
+const root = process.getuid?.() === 0
+const skip = root ? false : 'needs root: makes network namespaces'
+const plain = { ingressMode: false, virtualInterfaces: [], dnsProxy: 'unset' } as const
+
+/** A network namespace that is gone when the test ends, and reading it. */
+function namespace(t: { after: (f: () => void) => void }): { path: string; read: (...command: string[]) => string } {
+  const name = `ltr-${randomBytes(4).toString('hex')}`
+  execFileSync('ip', ['netns', 'add', name])
+  t.after(() => void execFileSync('ip', ['netns', 'del', name]))
+  execFileSync('ip', ['-n', name, 'link', 'set', 'lo', 'up'])
+  return {
+    path: `/run/netns/${name}`,
+    read: (...command) => execFileSync('ip', ['netns', 'exec', name, ...command], { encoding: 'utf8' }),
+  }
+}
+
+for (const flavour of ['iptables-legacy', 'iptables-nft', 'nftables'] as const) {
+  const backend = flavour === 'nftables' ? 'nftables' : 'iptables'
+  const forced = flavour.startsWith('iptables-') ? flavour.slice('iptables-'.length) : undefined
+  const iptables = `iptables-${forced}`
+  const dump = (ns: ReturnType<typeof namespace>): string =>
+    backend === 'iptables'
+      ? ns.read(`${iptables}-save`) + ns.read(`ip6tables-${forced}-save`)
+      : ns.read('nft', '--stateless', 'list', 'ruleset')
+  const rulesOf = (text: string): string => text.replace(/^#.*\n/gm, '').replace(/\[\d+:\d+\]/g, '')
+
+  test(`${flavour}: a pod's program is in force, applying it again changes nothing, removing it leaves nothing`, {
+    skip,
+  }, async (t) => {
+    const ns = namespace(t)
+    const redirector = createRedirector({ ...ambientDefaults, backend }, forced)
+    const before = rulesOf(dump(ns))
+    await redirector.programPod(ns.path, plain)
+    const applied = rulesOf(dump(ns))
+    for (const port of ['15001', '15006', '15053']) assert.match(applied, new RegExp(port))
+    assert.match(ns.read('ip', 'rule'), /fwmark 0x111\/0xfff lookup 100/)
+    await redirector.programPod(ns.path, plain)
+    assert.equal(rulesOf(dump(ns)), applied)
+    await redirector.unprogramPod(ns.path)
+    assert.doesNotMatch(dump(ns), /ISTIO|istio/)
+    assert.doesNotMatch(ns.read('ip', 'rule'), /0x111/)
+    assert.equal(before.includes('ISTIO'), false)
+  })
+
+  test(`${flavour}: a rule deleted by hand comes back, foreign rules stay`, { skip }, async (t) => {
+    const ns = namespace(t)
+    const redirector = createRedirector({ ...ambientDefaults, backend, enableIpv6: false }, forced)
+    await redirector.programPod(ns.path, plain)
+    const applied = rulesOf(dump(ns))
+    if (backend === 'iptables') {
+      ns.read(iptables, '-t', 'nat', '-F', 'ISTIO_OUTPUT')
+      ns.read(iptables, '-t', 'nat', '-A', 'OUTPUT', '-d', '192.0.2.1', '-j', 'ACCEPT')
+      await redirector.programPod(ns.path, plain)
+      assert.match(dump(ns), /192\.0\.2\.1/)
+      assert.equal(rulesOf(dump(ns)).replace(/.*192\.0\.2\.1.*\n/, ''), applied)
+    } else {
+      ns.read('nft', 'flush', 'chain', 'inet', 'istio-ambient-nat', 'istio-output')
+      await redirector.programPod(ns.path, plain)
+      assert.equal(rulesOf(dump(ns)), applied)
+    }
+  })
+
+  test(`${flavour}: the node's rules and address set`, { skip }, async (t) => {
+    const ns = namespace(t)
+    // The node's own namespace is where the tools run; here it is the test's.
+    const redirector = createRedirector({ ...ambientDefaults, backend }, forced, (command, args, options) =>
+      runTool(command, args, { netns: ns.path, ...options }),
+    )
+    const { probeSet } = redirector
+    await redirector.programHost('0')
+    await probeSet.add([
+      { ip: '10.0.0.1', uid: 'a' },
+      { ip: '::ffff:10.0.0.2', uid: 'b' },
+      { ip: 'fd00::1', uid: 'b' },
+    ])
+    await probeSet.add([{ ip: '10.0.0.1', uid: 'c' }])
+    await probeSet.remove([{ ip: '10.0.0.1', uid: 'a' }])
+    const sorted = async (): Promise<string[]> => (await probeSet.list()).map(({ ip, uid }) => `${ip} ${uid}`).sort()
+    assert.deepEqual(await sorted(), ['10.0.0.1 c', '10.0.0.2 b', 'fd00::1 b'])
+    await redirector.programHost('0')
+    assert.deepEqual(await sorted(), ['10.0.0.1 c', '10.0.0.2 b', 'fd00::1 b'], 'a restart keeps the content')
+    await probeSet.sync([{ ip: '10.0.0.2', uid: 'b' }])
+    assert.deepEqual(await sorted(), ['10.0.0.2 b'])
+    assert.match(dump(ns), /169\.254\.7\.127/)
+    await redirector.unprogramHost()
+    assert.doesNotMatch(dump(ns), /ISTIO|istio/)
+  })
+}
