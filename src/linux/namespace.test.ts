@@ -86,7 +86,7 @@ suite('network namespaces', { skip: root ? false : 'creating network namespaces 
 
   test('the original destination of a redirected connection is told', async () => {
     using namespace = openNetworkNamespace(`/run/netns/${name}`)
-    const rules = 'table ip t { chain o { type nat hook output priority -100; tcp dport 80 redirect to :7002\n } }'
+    const rules = 'table ip t { chain o { type nat hook output priority -100; tcp dport 80 redirect to :7002\n }\n }'
     execFileSync('ip', ['netns', 'exec', name, 'nft', '-f', '-'], { input: rules })
     ip('-n', name, 'addr', 'add', '198.51.100.1/24', 'dev', 'lo')
     const { fd } = createSocket({ family: 6, type: 'stream', bind: { ip: '::', port: 7002 } }, namespace)
