@@ -1,6 +1,28 @@
 // The questions the data path asks, and the answers. Every decision is a pure function of the state and the request; the
 // data path only carries it out. `reason` is for people: logs, the admin dump and `lateen explain`.
 import type { Identity, Service, SocketAddress, Workload } from '../model.ts'
+import type { Baggage } from './baggage.ts'
+
+/** The proxy's own facts that routing needs. */
+export interface OutboundOptions {
+  /** The network of this node. */
+  readonly network: string
+  /** 15008. */
+  readonly hbonePort: number
+  /** The proxy's own listeners: refused as loopback destinations. */
+  readonly illegalPorts: ReadonlySet<number>
+  /** Uniform in [0, 1); injected so that tests can decide. */
+  readonly random: () => number
+}
+
+export interface InboundOptions {
+  readonly network: string
+  readonly illegalPorts: ReadonlySet<number>
+  /** Dial an application that wants the PROXY protocol on loopback. */
+  readonly localhostAppTunnel: boolean
+  /** Whether request baggage is read. */
+  readonly readBaggage: boolean
+}
 
 /** Where to connect: an address, or a host name that is resolved when the connection is made. */
 export type Target =
@@ -30,6 +52,8 @@ export type OutboundDecision =
       readonly target: Target
       /** `:authority` of the CONNECT. */
       readonly authority: string
+      /** Set when the target is a host name: the authority is then the resolved address with this port. */
+      readonly authorityPort?: number
       /** The peer must present one of these (SPIFFE ids), compared exactly. */
       readonly expectedIdentities: readonly string[]
     } & Attribution)
@@ -69,9 +93,29 @@ export type InboundDecision =
       readonly sourceWorkload?: Workload
       readonly service?: Service
       readonly fromGateway: boolean
+      /** What the peer says of the source workload; used where the workload itself is not known. */
+      readonly baggage?: Baggage
       readonly reason: string
     }
   | { readonly kind: 'reject'; readonly status: 400 | 401 | 503; readonly error: string }
+
+export interface PlaintextRequest {
+  readonly local: Workload
+  readonly from: SocketAddress
+  /** The original destination. */
+  readonly to: SocketAddress
+}
+
+export type PlaintextDecision =
+  | {
+      readonly kind: 'connect'
+      readonly upstream: SocketAddress
+      readonly preserveSource: boolean
+      readonly sourceWorkload?: Workload
+      readonly service?: Service
+      readonly reason: string
+    }
+  | { readonly kind: 'reject'; readonly error: string }
 
 /** A connection as policies see it. */
 export interface AuthorizationRequest {
@@ -87,6 +131,10 @@ export interface AuthorizationDecision {
   readonly policy?: string
   /** As users grep it: `explicitly denied by: ns/name`, `allow policies exist, but none allowed`, … */
   readonly reason: string
+  /** The log line of the decision: `deny policy match`, `allow policy match`, `no allow policies, allow`, `no allow policies matched`. */
+  readonly message: string
+  /** Policies the workload names that are not known; they count as absent and deserve a warning. */
+  readonly missingPolicies: readonly string[]
   /** What dry-run policies would have said; one log line each. */
   readonly dryRun: readonly { readonly policy?: string; readonly message: string }[]
 }
