@@ -1,0 +1,371 @@
+// A graph of collections: transactions, waves in dependency order, synced state, introspection.
+
+import { storeOf } from './context.ts'
+import { createDemand } from './demand.ts'
+import { createDerived, createDerivedMany } from './derived.ts'
+import { CollectionBusyError, CollectionCycleError, type CollectionReport } from './errors.ts'
+import { createGroup } from './group.ts'
+import { createInput, type InputStage } from './input.ts'
+import { type CollectionDescription, describeRead, describeStore } from './introspection.ts'
+import { createJoin } from './join.ts'
+import { erased, type Store } from './store.ts'
+import { StoreIndex } from './store-index.ts'
+import type {
+  Collection,
+  Equality,
+  Index,
+  InputCollection,
+  InputSingleton,
+  OnDemandCollection,
+  ReadContext,
+  Singleton,
+} from './types.ts'
+
+export interface CollectionOptions<T> {
+  /** When two values are the same, so that nothing after them is computed. Default: deep equality. */
+  readonly equals?: Equality<T>
+}
+
+export interface DerivedOptions<T> extends CollectionOptions<T> {
+  /** Collections it may read, where that is to count for order and synced state before the first read. */
+  readonly reads?: readonly Collection<unknown>[]
+}
+
+export interface OnDemandOptions<T> extends DerivedOptions<T> {
+  /** How many values that nobody holds are kept, the longest unused leaving first. Default 0. */
+  readonly keepIdle?: number
+}
+
+export interface GraphOptions {
+  /** Told of derivations and subscribers that throw, and of keys given twice. */
+  readonly report: (report: CollectionReport) => void
+}
+
+/** Makes an empty graph. */
+export function createGraph(options: GraphOptions): Graph {
+  return new Graph(options)
+}
+
+export class Graph {
+  readonly #report: (report: CollectionReport) => void
+  readonly #stores: Store<unknown>[] = []
+  readonly #dirty = new Set<Store<unknown>>()
+  readonly #touched = new Set<Store<unknown>>()
+  readonly #stages = new Map<Store<unknown>, InputStage>()
+  readonly #runs = new WeakMap<Store<unknown>, (key: string) => readonly string[]>()
+  readonly #afterWave: (() => void)[] = []
+  #depth = 0
+  #phase: 'idle' | 'computing' | 'notifying' = 'idle'
+  #syncChanged = false
+  #cycle: CollectionCycleError | undefined
+
+  constructor(options: GraphOptions) {
+    this.#report = options.report
+  }
+
+  /** A collection filled from outside. */
+  input<T>(name: string, options: CollectionOptions<T> = {}): InputCollection<T> {
+    const { input, stage, store } = createInput<T>(this, name, options)
+    this.#stages.set(erased(store), stage)
+    this.#adopt(erased(store), [])
+    return input
+  }
+
+  /** A value set from outside. */
+  inputSingleton<T>(name: string, options: CollectionOptions<T> = {}): InputSingleton<T> {
+    const input = this.input<T>(name, options)
+    return {
+      collection: input,
+      get value() {
+        return input.get('')
+      },
+      set: (value) => input.set('', value),
+      delete: () => input.delete(''),
+      markSynced: () => input.markSynced(),
+    }
+  }
+
+  /** At most one value for each value of the source, under the same key. */
+  derive<I, O>(
+    name: string,
+    source: Collection<I>,
+    compute: (context: ReadContext, value: I, key: string) => O | undefined,
+    options: DerivedOptions<O> = {},
+  ): Collection<O> {
+    return this.#start(createDerived(this, name, storeOf(this, source), compute, options), [
+      source,
+      ...(options.reads ?? []),
+    ])
+  }
+
+  /** Any number of values, with keys of their own, for each value of the source. */
+  deriveMany<I, O>(
+    name: string,
+    source: Collection<I>,
+    compute: (context: ReadContext, value: I, key: string) => Iterable<readonly [key: string, value: O]>,
+    options: DerivedOptions<O> = {},
+  ): Collection<O> {
+    return this.#start(createDerivedMany(this, name, storeOf(this, source), compute, options), [
+      source,
+      ...(options.reads ?? []),
+    ])
+  }
+
+  /** One value, or none, from whatever it reads. */
+  singleton<O>(
+    name: string,
+    compute: (context: ReadContext) => O | undefined,
+    options: DerivedOptions<O> = {},
+  ): Singleton<O> {
+    const collection = this.#start(createDerived(this, name, undefined, compute, options), options.reads ?? [])
+    return {
+      collection,
+      get value() {
+        return collection.get('')
+      },
+    }
+  }
+
+  /** The union: of values with one key that of the first collection counts. */
+  join<T>(name: string, collections: readonly Collection<T>[], options: CollectionOptions<T> = {}): Collection<T> {
+    return this.joinMerged(name, collections, ([first]) => first, options)
+  }
+
+  /** The union: the values of one key, in the order of the collections, become one. */
+  joinMerged<T, O>(
+    name: string,
+    collections: readonly Collection<T>[],
+    merge: (values: readonly T[], key: string) => O | undefined,
+    options: CollectionOptions<O> = {},
+  ): Collection<O> {
+    const stores = collections.map((collection) => storeOf(this, collection))
+    return this.#start(createJoin(this, name, stores, merge, options), collections)
+  }
+
+  /** A lookup table: the collection's values by the keys a function gives them. */
+  index<T>(name: string, collection: Collection<T>, keysOf: (value: T, key: string) => Iterable<string>): Index<T> {
+    this.refuseWhileComputing('adding an index')
+    const store = storeOf(this, collection)
+    const table = {
+      name,
+      keysOf: keysOf as (value: unknown, key: string) => Iterable<string>,
+      members: new Map(),
+      sorted: new Map(),
+      readers: new Map(),
+    }
+    store.addIndex(table)
+    return new StoreIndex(store, table)
+  }
+
+  /** A collection with one value for each index key: the values under it, in the order of their keys. */
+  group<T>(
+    name: string,
+    collection: Collection<T>,
+    keysOf: (value: T, key: string) => Iterable<string>,
+  ): Collection<readonly T[]> {
+    return this.#start(createGroup(this, name, storeOf(this, collection), keysOf), [collection])
+  }
+
+  /** Values computed for a key when it is first asked for, shared by all who hold it, gone when nobody does. */
+  onDemand<O>(
+    name: string,
+    compute: (context: ReadContext, key: string) => O | undefined,
+    options: OnDemandOptions<O> = {},
+  ): OnDemandCollection<O> {
+    const demand = createDemand(this, name, compute, options)
+    this.#start(demand, options.reads ?? [])
+    return demand
+  }
+
+  /**
+   * Makes all changes of inputs inside `body` one wave. Transactions nest; when the outermost throws, its changes are dropped.
+   * Inside a subscriber the wave follows after the present one.
+   */
+  transaction<R>(body: () => R): R {
+    this.refuseWhileComputing('a transaction')
+    this.#depth += 1
+    try {
+      const result = body()
+      if (this.#depth === 1) this.#depth = 0
+      else this.#depth -= 1
+      this.#settle()
+      return result
+    } catch (error) {
+      if (this.#depth > 0) this.#depth -= 1
+      if (this.#depth === 0 && this.#phase === 'idle') for (const stage of this.#stages.values()) stage.discard()
+      throw error
+    }
+  }
+
+  /** Every collection, in the order of creation. */
+  describe(): readonly CollectionDescription[] {
+    return this.#stores.map(describeStore)
+  }
+
+  /** What the run behind a key read the last time, as text: `<collection>[<key>]` and the like. */
+  dependenciesOf(collection: Collection<unknown>, key: string): readonly string[] {
+    return this.#runs.get(storeOf(this, collection))?.(key) ?? []
+  }
+
+  /** @internal */
+  report(report: CollectionReport): void {
+    this.#report(report)
+  }
+
+  /** @internal */
+  refuseWhileComputing(action: string): void {
+    if (this.#phase === 'computing') throw new CollectionBusyError(action)
+  }
+
+  /** @internal */
+  touched(store: Store<unknown>): void {
+    this.#touched.add(store)
+  }
+
+  /** @internal The collection has something to compute. */
+  markDirty(store: Store<unknown>): void {
+    this.#dirty.add(store)
+  }
+
+  /** @internal Work for the end of the wave: the graph is current, subscribers have not been called. */
+  afterWave(work: () => void): void {
+    this.#afterWave.push(work)
+  }
+
+  /** @internal */
+  syncChanged(): void {
+    this.#syncChanged = true
+  }
+
+  /** @internal How reads of a collection's runs are found, for introspection. */
+  exposeRuns(store: Store<unknown>, readsOf: (key: string) => Iterable<Parameters<typeof describeRead>[0]>): void {
+    this.#runs.set(store, (key) => [...new Set(Iterator.from(readsOf(key)).map(describeRead))])
+  }
+
+  /** @internal Called before each read of a derivation: brings what is read up to date and learns the order. */
+  beforeRead(reader: Store<unknown>, read: Store<unknown>): void {
+    if (!reader.upstream.has(read)) this.#connect(reader, read)
+    if (this.#dirty.size > 0) this.#makeCurrent(read)
+  }
+
+  /** @internal Runs work that computes, outside of a wave. */
+  compute(work: () => void): void {
+    this.refuseWhileComputing('asking for a value')
+    const before = this.#phase
+    this.#phase = 'computing'
+    try {
+      work()
+      this.#computeDirty()
+    } finally {
+      this.#phase = before
+    }
+    if (before === 'idle') this.#settle()
+  }
+
+  #adopt(store: Store<unknown>, upstream: readonly Collection<unknown>[]): void {
+    this.refuseWhileComputing('adding a collection')
+    this.#stores.push(store)
+    for (const collection of upstream) this.#connect(store, storeOf(this, collection))
+    this.#syncChanged = true
+  }
+
+  #start<O>(store: Store<O>, upstream: readonly Collection<unknown>[]): Store<O> {
+    this.#adopt(erased(store), upstream)
+    this.markDirty(erased(store))
+    this.#settle()
+    return store
+  }
+
+  #connect(reader: Store<unknown>, read: Store<unknown>): void {
+    const circle = pathBetween(read, reader)
+    if (circle !== undefined) {
+      this.#cycle = new CollectionCycleError([reader.name, ...circle.map((store) => store.name)])
+      throw this.#cycle
+    }
+    reader.upstream.add(read)
+    read.downstream.add(reader)
+    raise(reader, read.height + 1)
+  }
+
+  #makeCurrent(store: Store<unknown>): void {
+    for (const upstream of store.upstream) this.#makeCurrent(upstream)
+    if (this.#dirty.delete(store)) this.#settleStore(store)
+  }
+
+  #settleStore(store: Store<unknown>): void {
+    const start = performance.now()
+    store.options.settle?.()
+    store.stats.milliseconds += performance.now() - start
+  }
+
+  #computeDirty(): void {
+    while (this.#dirty.size > 0) {
+      let lowest: Store<unknown> | undefined
+      for (const store of this.#dirty) if (lowest === undefined || store.height < lowest.height) lowest = store
+      if (lowest === undefined) return
+      this.#dirty.delete(lowest)
+      this.#settleStore(lowest)
+    }
+  }
+
+  /** Computes and tells until nothing is left, unless a transaction is open or a wave is under way. */
+  #settle(): void {
+    if (this.#depth > 0 || this.#phase !== 'idle') return
+    while (this.#hasWork()) {
+      this.#phase = 'computing'
+      try {
+        for (const stage of this.#stages.values()) stage.commit()
+        this.#computeDirty()
+        for (const work of this.#afterWave.splice(0)) work()
+      } finally {
+        this.#phase = 'notifying'
+      }
+      this.#notify()
+      this.#phase = 'idle'
+    }
+    const cycle = this.#cycle
+    this.#cycle = undefined
+    if (cycle !== undefined) throw cycle
+  }
+
+  #hasWork(): boolean {
+    if (this.#dirty.size > 0 || this.#touched.size > 0 || this.#syncChanged || this.#afterWave.length > 0) return true
+    return this.#stages.values().some((stage) => stage.pending)
+  }
+
+  #notify(): void {
+    const touched = [...this.#touched]
+    this.#touched.clear()
+    const calls = touched.flatMap((store) => store.takeNotifications().map((call) => ({ store, call })))
+    for (const { store, call } of calls) {
+      try {
+        call()
+      } catch (error) {
+        this.#report({ kind: 'listener-failed', collection: store.name, error })
+      }
+    }
+    if (!this.#syncChanged) return
+    this.#syncChanged = false
+    for (const store of [...this.#stores].sort((a, b) => a.height - b.height)) {
+      const ready = this.#stages.get(store)?.read ?? store.upstream.values().every((upstream) => upstream.synced)
+      if (ready && !store.synced) store.becomeSynced()
+    }
+  }
+}
+
+/** The collections from one to another along what they read, both included. */
+function pathBetween(from: Store<unknown>, to: Store<unknown>): Store<unknown>[] | undefined {
+  if (from === to) return [from]
+  if (from.height <= to.height) return undefined
+  for (const next of from.upstream) {
+    const rest = pathBetween(next, to)
+    if (rest !== undefined) return [from, ...rest]
+  }
+  return undefined
+}
+
+function raise(store: Store<unknown>, height: number): void {
+  if (store.height >= height) return
+  store.height = height
+  for (const downstream of store.downstream) raise(downstream, height + 1)
+}

@@ -1,0 +1,56 @@
+// Groups: an index as a collection, one value an index key.
+import type { Graph } from './graph.ts'
+import { erased, Store } from './store.ts'
+
+export function createGroup<T>(
+  graph: Graph,
+  name: string,
+  source: Store<T>,
+  keysOf: (value: T, key: string) => Iterable<string>,
+): Store<readonly T[]> {
+  const members = new Map<string, Set<string>>()
+  const groupsOf = new Map<string, readonly string[]>()
+  let dirty = new Set<string>(source.keys())
+  const store: Store<readonly T[]> = new Store<readonly T[]>(graph, name, {
+    kind: 'group',
+    equals: sameElements,
+    settle: () => {
+      const keys = dirty
+      dirty = new Set()
+      const changed = new Set<string>()
+      for (const key of keys) move(key, changed)
+      for (const group of changed) {
+        store.stats.recomputations += 1
+        const values = [...(members.get(group) ?? [])].sort().map((key) => source.get(key))
+        const present = values.filter((value) => value !== undefined)
+        store.write(group, present.length === 0 ? undefined : present)
+      }
+    },
+  })
+  const move = (key: string, changed: Set<string>): void => {
+    const value = source.get(key)
+    const before = groupsOf.get(key) ?? []
+    const after = value === undefined ? [] : [...new Set(keysOf(value, key))]
+    for (const group of before) {
+      changed.add(group)
+      const keys = members.get(group)
+      keys?.delete(key)
+      if (keys?.size === 0) members.delete(group)
+    }
+    for (const group of after) {
+      changed.add(group)
+      members.set(group, (members.get(group) ?? new Set()).add(key))
+    }
+    if (after.length === 0) groupsOf.delete(key)
+    else groupsOf.set(key, after)
+  }
+  source.dependents.push((key) => {
+    dirty.add(key)
+    graph.markDirty(erased(store))
+  })
+  return store
+}
+
+function sameElements<T>(a: readonly T[], b: readonly T[]): boolean {
+  return a.length === b.length && a.every((value, at) => Object.is(value, b[at]))
+}

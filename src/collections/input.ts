@@ -1,0 +1,56 @@
+// Input collections: changes wait for the end of the transaction they are made in.
+import type { CollectionOptions, Graph } from './graph.ts'
+import { Store } from './store.ts'
+import type { InputCollection } from './types.ts'
+
+/** The changes of an input that wait for the next wave. */
+export interface InputStage {
+  readonly pending: boolean
+  /** The source has been read once. */
+  readonly read: boolean
+  commit(): void
+  discard(): void
+}
+
+export function createInput<T>(graph: Graph, name: string, options: CollectionOptions<T>) {
+  const store = new Store<T>(graph, name, { kind: 'input', equals: options.equals })
+  const staged = new Map<string, T | undefined>()
+  let read = false
+  let readStaged = false
+  const put = (key: string, value: T | undefined): void => graph.transaction(() => void staged.set(key, value))
+
+  const stage: InputStage = {
+    get pending() {
+      return staged.size > 0 || readStaged
+    },
+    get read() {
+      return read
+    },
+    commit: () => {
+      for (const [key, value] of staged) store.write(key, value)
+      staged.clear()
+      if (readStaged && !read) graph.syncChanged()
+      read ||= readStaged
+      readStaged = false
+    },
+    discard: () => {
+      staged.clear()
+      readStaged = false
+    },
+  }
+  const input: InputCollection<T> = Object.assign(store, {
+    set: (key: string, value: T) => put(key, value),
+    delete: (key: string) => put(key, undefined),
+    replace: (entries: Iterable<readonly [string, T]>) =>
+      graph.transaction(() => {
+        staged.clear()
+        for (const key of store.keys()) staged.set(key, undefined)
+        for (const [key, value] of entries) staged.set(key, value)
+      }),
+    markSynced: () =>
+      graph.transaction(() => {
+        readStaged = true
+      }),
+  })
+  return { input, stage, store }
+}

@@ -1,0 +1,38 @@
+// Joins: several collections as one.
+import type { CollectionOptions, Graph } from './graph.ts'
+import { erased, Store } from './store.ts'
+
+export function createJoin<T, O>(
+  graph: Graph,
+  name: string,
+  sources: readonly Store<T>[],
+  merge: (values: readonly T[], key: string) => O | undefined,
+  options: CollectionOptions<O>,
+): Store<O> {
+  let dirty = new Set<string>(sources.flatMap((source) => [...source.keys()]))
+  const store: Store<O> = new Store<O>(graph, name, {
+    kind: 'join',
+    equals: options.equals,
+    settle: () => {
+      const keys = dirty
+      dirty = new Set()
+      for (const key of keys) {
+        const values = sources.map((source) => source.get(key)).filter((value) => value !== undefined)
+        store.stats.recomputations += 1
+        try {
+          store.write(key, values.length === 0 ? undefined : merge(values, key))
+        } catch (error) {
+          store.stats.failures += 1
+          graph.report({ kind: 'derivation-failed', collection: name, key, error })
+        }
+      }
+    },
+  })
+  for (const source of sources) {
+    source.dependents.push((key) => {
+      dirty.add(key)
+      graph.markDirty(erased(store))
+    })
+  }
+  return store
+}

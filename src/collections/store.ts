@@ -1,0 +1,193 @@
+// The content of one collection: values, indexes, who reads what, and what changed in the present wave.
+import { isDeepStrictEqual } from 'node:util'
+import type { Graph } from './graph.ts'
+import { type Bag, concerns, type Read } from './reads.ts'
+import type { Change, Collection, Equality } from './types.ts'
+
+export interface IndexTable {
+  readonly name: string
+  readonly keysOf: (value: unknown, key: string) => Iterable<string>
+  readonly members: Map<string, Set<string>>
+  readonly sorted: Map<string, readonly unknown[]>
+  readonly readers: Map<string, Bag>
+}
+
+export interface StoreOptions<T> {
+  readonly kind: string
+  readonly equals?: Equality<T> | undefined
+  /** Processes what is dirty; called when everything upstream is current. */
+  readonly settle?: () => void
+  /** Makes the value of an on-demand key exist before it is read. */
+  readonly materialize?: (key: string) => void
+  /** Nobody reads the key any more. */
+  readonly released?: (key: string) => void
+}
+
+export class Store<T> implements Collection<T> {
+  readonly name: string
+  readonly graph: Graph
+  readonly options: StoreOptions<T>
+  readonly upstream = new Set<Store<unknown>>()
+  readonly downstream = new Set<Store<unknown>>()
+  readonly stats = { recomputations: 0, failures: 0, changes: 0, milliseconds: 0 }
+  /** Longer than that of everything upstream. */
+  height = 0
+  synced = false
+  readonly whenSynced: Promise<void>
+  /** Called with each key written, before any subscriber: the stages that take this collection as their source. */
+  readonly dependents: ((key: string) => void)[] = []
+  readonly indexes: IndexTable[] = []
+  readonly keyReaders = new Map<string, Bag>()
+  readonly listReaders: Bag = new Set()
+  readonly #equals: Equality<T>
+  readonly #values = new Map<string, T>()
+  readonly #listeners = new Set<(changes: readonly Change<T>[]) => void>()
+  #wave = new Map<string, T | undefined>()
+  #sorted: readonly T[] | undefined
+  #resolveSynced: () => void
+
+  constructor(graph: Graph, name: string, options: StoreOptions<T>) {
+    this.graph = graph
+    this.name = name
+    this.options = options
+    this.#equals = options.equals ?? isDeepStrictEqual
+    const { promise, resolve } = Promise.withResolvers<void>()
+    this.whenSynced = promise
+    this.#resolveSynced = resolve
+  }
+
+  get size(): number {
+    return this.#values.size
+  }
+
+  get(key: string): T | undefined {
+    return this.#values.get(key)
+  }
+
+  has(key: string): boolean {
+    return this.#values.has(key)
+  }
+
+  keys(): Iterable<string> {
+    return this.#values.keys()
+  }
+
+  entries(): Iterable<readonly [string, T]> {
+    return this.#values.entries()
+  }
+
+  /** All values in the order of their keys. */
+  sortedValues(): readonly T[] {
+    this.#sorted ??= inKeyOrder([...this.#values.keys()], this.#values)
+    return this.#sorted
+  }
+
+  /** The values under an index key in the order of their keys. */
+  indexedValues(index: IndexTable, indexKey: string): readonly T[] {
+    const known = index.sorted.get(indexKey)
+    if (known !== undefined) return known as readonly T[]
+    const members = index.members.get(indexKey)
+    if (members === undefined) return []
+    const values = inKeyOrder([...members], this.#values)
+    index.sorted.set(indexKey, values)
+    return values
+  }
+
+  /** Puts (or, with undefined, removes) a value. An equal value stops here. */
+  write(key: string, value: T | undefined): void {
+    const old = this.#values.get(key)
+    if (old === undefined && value === undefined) return
+    if (old !== undefined && value !== undefined && (Object.is(old, value) || this.#equals(old, value))) return
+    if (!this.#wave.has(key)) this.#wave.set(key, old)
+    if (value === undefined) this.#values.delete(key)
+    else this.#values.set(key, value)
+    this.#sorted = undefined
+    this.stats.changes += 1
+    this.graph.touched(erased(this))
+    for (const dependent of this.dependents) dependent(key)
+    invalidate(this.keyReaders.get(key), old, value, true)
+    invalidate(this.listReaders, old, value, false)
+    for (const index of this.indexes) this.#updateIndex(index, key, old, value)
+  }
+
+  addIndex(index: IndexTable): void {
+    this.indexes.push(index)
+    for (const [key, value] of this.#values) this.#updateIndex(index, key, undefined, value)
+  }
+
+  subscribe(listener: (changes: readonly Change<T>[]) => void): () => void {
+    this.graph.refuseWhileComputing('subscribing')
+    const own = (changes: readonly Change<T>[]): void => listener(changes)
+    this.#listeners.add(own)
+    if (this.#values.size > 0) own([...this.#values].map(([key, value]) => ({ kind: 'added', key, new: value })))
+    return () => void this.#listeners.delete(own)
+  }
+
+  /** Ends the wave: the calls that tell each listener what changed in it. */
+  takeNotifications(): (() => void)[] {
+    const wave = this.#wave
+    if (wave.size === 0) return []
+    this.#wave = new Map()
+    if (this.#listeners.size === 0) return []
+    const changes = [...wave].flatMap(([key, old]) => this.#changeOf(key, old))
+    if (changes.length === 0) return []
+    return [...this.#listeners].map((listener) => () => {
+      if (this.#listeners.has(listener)) listener(changes)
+    })
+  }
+
+  becomeSynced(): void {
+    this.synced = true
+    this.#resolveSynced()
+  }
+
+  #changeOf(key: string, old: T | undefined): Change<T>[] {
+    const value = this.#values.get(key)
+    if (value === undefined) return old === undefined ? [] : [{ kind: 'removed', key, old }]
+    if (old === undefined) return [{ kind: 'added', key, new: value }]
+    if (Object.is(old, value) || this.#equals(old, value)) return []
+    return [{ kind: 'updated', key, old, new: value }]
+  }
+
+  #updateIndex(index: IndexTable, key: string, old: T | undefined, value: T | undefined): void {
+    const before = new Set(old === undefined ? [] : index.keysOf(old, key))
+    const after = new Set(value === undefined ? [] : index.keysOf(value, key))
+    for (const indexKey of before) {
+      index.sorted.delete(indexKey)
+      if (after.has(indexKey)) continue
+      const members = index.members.get(indexKey)
+      members?.delete(key)
+      if (members?.size === 0) index.members.delete(indexKey)
+      invalidate(index.readers.get(indexKey), old, undefined, false)
+    }
+    for (const indexKey of after) {
+      index.sorted.delete(indexKey)
+      if (before.has(indexKey)) {
+        invalidate(index.readers.get(indexKey), old, value, false)
+        continue
+      }
+      const members = index.members.get(indexKey) ?? new Set()
+      index.members.set(indexKey, members.add(key))
+      invalidate(index.readers.get(indexKey), undefined, value, false)
+    }
+  }
+}
+
+/** The store where its values do not matter. */
+export function erased<T>(store: Store<T>): Store<unknown> {
+  return store as unknown as Store<unknown>
+}
+
+function invalidate(bag: Bag | undefined, old: unknown, value: unknown, byKey: boolean): void {
+  if (bag === undefined) return
+  for (const read of bag) if (concerns(read as Read, old, value, byKey)) read.run.invalidate()
+}
+
+function inKeyOrder<T>(keys: string[], values: ReadonlyMap<string, T>): readonly T[] {
+  const ordered: T[] = []
+  for (const key of keys.sort()) {
+    const value = values.get(key)
+    if (value !== undefined) ordered.push(value)
+  }
+  return ordered
+}
