@@ -1,0 +1,13 @@
+// The ambient index: from the objects of the clusters to the resources of the Workload API. In: collections of objects,
+// mesh config, settings. Out: the Address, Workload and Authorization resources, and the status conditions to be written.
+export {
+  type AmbientInputs,
+  type AmbientKind,
+  type AmbientMeshConfig,
+  type AmbientObjects,
+  ambientKinds,
+  createAmbientInputs,
+  type InCluster,
+  type ObjectFeed,
+} from './inputs.ts'
+export { type AmbientSettings, defaultAmbientSettings } from './settings.ts'

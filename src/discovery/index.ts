@@ -1,0 +1,2 @@
+// The model: services, workloads, policies and routes as derived collections. ambient/ computes the Workload API.
+export * from './ambient/index.ts'
