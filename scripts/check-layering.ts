@@ -22,7 +22,14 @@ const sideways: Readonly<Record<string, readonly string[]>> = {
 }
 
 /** A part of a room that is a room of its own: it has its own index.ts. */
-const innerRooms = ['kube/apiserver', 'discovery/ambient', 'discovery/envoy', 'discovery/gateway']
+const innerRooms = [
+  'ca/client',
+  'kube/apiserver',
+  'xds/client',
+  'discovery/ambient',
+  'discovery/envoy',
+  'discovery/gateway',
+]
 
 const src = join(import.meta.dirname, '../src')
 const layerOf = new Map(layers.flatMap((rooms, layer) => rooms.map((room) => [room, layer] as const)))

@@ -1,0 +1,130 @@
+// Certificate revocation lists: reading them and checking a chain against them.
+import { verify, type X509Certificate } from 'node:crypto'
+import { children, type DerElement, DerError, decode, tags } from './der.ts'
+import { pemBlocks } from './pem.ts'
+
+/** One list. Only its issuer's certificates are revoked by it, and only if the issuer's key signed it. */
+export interface RevocationList {
+  /** The issuer's name, DER. */
+  readonly issuer: Buffer
+  /** Serial numbers, upper-case hex without leading zeros. */
+  readonly serials: ReadonlySet<string>
+  readonly isSignedBy: (issuer: X509Certificate) => boolean
+}
+
+export class RevocationListError extends Error {
+  readonly code = 'INVALID_CRL'
+}
+
+/** Reads PEM (any number of lists) or one DER list. An empty text is no list; anything else that is no list throws a RevocationListError. */
+export function parseRevocationLists(bytes: Buffer): RevocationList[] {
+  if (bytes.toString('latin1').trim() === '') return []
+  try {
+    if (bytes[0] === tags.sequence) return [parseList(bytes)]
+    const lists = pemBlocks(bytes.toString('latin1')).filter(({ label }) => label === 'X509 CRL')
+    if (lists.length === 0) throw new RevocationListError('invalid CRL: neither PEM (X509 CRL) nor DER')
+    return lists.map(({ der }) => parseList(der))
+  } catch (cause) {
+    if (cause instanceof RevocationListError) throw cause
+    throw new RevocationListError(`invalid CRL: ${cause instanceof Error ? cause.message : cause}`, { cause })
+  }
+}
+
+/**
+ * The first certificate of the chain (leaf first) that a list of its issuer names, or undefined. Issuers are looked for in the chain
+ * and among the roots. Certificates without a list are taken as not revoked, and the lists' own expiry is not looked at.
+ */
+export function revokedIn(
+  chain: readonly X509Certificate[],
+  roots: readonly X509Certificate[],
+  lists: readonly RevocationList[],
+): X509Certificate | undefined {
+  if (lists.length === 0) return undefined
+  const issuers = [...chain, ...roots]
+  return chain.find((certificate) => {
+    const serial = canonicalSerial(certificate.serialNumber)
+    const naming = lists.filter(({ serials }) => serials.has(serial))
+    if (naming.length === 0) return false
+    const issuerOf = issuers.filter((issuer) => certificate.checkIssued(issuer) && certificate.verify(issuer.publicKey))
+    return naming.some((list) =>
+      issuerOf.some((issuer) => list.issuer.equals(subjectDer(issuer)) && list.isSignedBy(issuer)),
+    )
+  })
+}
+
+/** True when every certificate of the chain that is not self-issued has a list of its issuer, signed by it. */
+export function covers(
+  lists: readonly RevocationList[],
+  chain: readonly X509Certificate[],
+  roots: readonly X509Certificate[],
+): boolean {
+  const issuers = [...chain, ...roots]
+  return chain.every((certificate) =>
+    issuers.some(
+      (issuer) =>
+        certificate.checkIssued(issuer) &&
+        lists.some((list) => list.issuer.equals(subjectDer(issuer)) && list.isSignedBy(issuer)),
+    ),
+  )
+}
+
+function parseList(der: Buffer): RevocationList {
+  const outer = decode(der)
+  const [toBeSigned, algorithm, signature] = children(outer.content)
+  if (outer.tag !== tags.sequence || toBeSigned === undefined || algorithm === undefined || signature === undefined) {
+    throw new DerError('not a certificate list')
+  }
+  const fields = children(toBeSigned.content)
+  if (fields[0]?.tag === tags.integer) fields.shift()
+  const [, issuer, , afterThisUpdate, ...rest] = fields
+  if (issuer?.tag !== tags.sequence) throw new DerError('certificate list without an issuer')
+  const isTime = afterThisUpdate?.tag === tags.utcTime || afterThisUpdate?.tag === tags.generalizedTime
+  const revoked = isTime ? rest[0] : afterThisUpdate
+  const digest = digestOf(algorithm)
+  const checked = new Map<string, boolean>()
+  return {
+    issuer: issuer.bytes,
+    serials: new Set(revoked?.tag === tags.sequence ? children(revoked.content).map(serialOf) : []),
+    isSignedBy(certificate) {
+      const known = checked.get(certificate.fingerprint256)
+      if (known !== undefined) return known
+      const isSigned = verify(digest, toBeSigned.bytes, certificate.publicKey, signature.content.subarray(1))
+      checked.set(certificate.fingerprint256, isSigned)
+      return isSigned
+    },
+  }
+}
+
+function serialOf(entry: DerElement): string {
+  const [serial] = children(entry.content)
+  if (serial?.tag !== tags.integer) throw new DerError('revoked certificate without a serial number')
+  return canonicalSerial(serial.content.toString('hex'))
+}
+
+function canonicalSerial(hex: string): string {
+  return hex.toUpperCase().replace(/^0+(?=.)/, '')
+}
+
+const digests: Readonly<Record<string, string | null>> = {
+  '2a864886f70d01010b': 'sha256',
+  '2a864886f70d01010c': 'sha384',
+  '2a864886f70d01010d': 'sha512',
+  '2a8648ce3d040302': 'sha256',
+  '2a8648ce3d040303': 'sha384',
+  '2a8648ce3d040304': 'sha512',
+  '2b6570': null,
+}
+
+function digestOf(algorithm: DerElement): string | null {
+  const [oid] = children(algorithm.content)
+  const digest = digests[oid?.content.toString('hex') ?? '']
+  if (digest === undefined) throw new DerError('certificate list signed with an algorithm that is not supported')
+  return digest
+}
+
+function subjectDer(certificate: X509Certificate): Buffer {
+  const [toBeSigned] = children(decode(certificate.raw).content)
+  const fields = children(toBeSigned?.content ?? Buffer.alloc(0))
+  // version [0], serial, signature, issuer, validity, subject; a certificate of version 1 has no version.
+  return fields[fields[0]?.tag === 0xa0 ? 5 : 4]?.bytes ?? Buffer.alloc(0)
+}

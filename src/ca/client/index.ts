@@ -1,0 +1,28 @@
+// What a holder of certificates needs: identities, PEM, requests, answers, revocation lists and the client of a CA. Loads nothing that signs.
+export type { WorkloadCertificate } from '../types.ts'
+export { type AnswerOptions, certificateFromAnswer } from './answer.ts'
+export { type CaClient, type CaClientOptions, type ChannelRoots, createCaClient } from './ca-client.ts'
+export { covers, parseRevocationLists, type RevocationList, RevocationListError, revokedIn } from './crl.ts'
+export { CertificateError, type CertificateErrorCode } from './errors.ts'
+export {
+  certificateBlocks,
+  isBundleSubsetEitherWay,
+  isSameBundle,
+  mergeBundles,
+  type PemBlock,
+  parseCertificates,
+  pemBlocks,
+  toPem,
+} from './pem.ts'
+export { type CertificateRequest, createCertificateRequest } from './request.ts'
+export { type CreateCertificateMethod, certificateServiceDefinition } from './service-definition.ts'
+export {
+  buildSpiffe,
+  canonicalTrustDomain,
+  expandWithAliases,
+  parseSpiffe,
+  SpiffeError,
+  type SpiffeIdentity,
+  spiffeOf,
+} from './spiffe.ts'
+export { type SubjectAltName, subjectAltNamesOf, uriNamesOf } from './subject-alt-names.ts'
