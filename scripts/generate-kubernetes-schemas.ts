@@ -4,9 +4,17 @@ import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { dirname, join } from 'node:path'
 import { pathToFileURL } from 'node:url'
-import { builtinKinds } from '../src/api/kubernetes-kinds.ts'
+import type { Schema as Resolved } from '../src/api/kind.ts'
+import { kubernetesKinds } from '../src/api/kubernetes-kind-table.ts'
 import { mergeKeys } from '../src/api/merge-keys.ts'
-import type { Schema } from '../src/api/schema.ts'
+
+/** A schema as generated: named definitions refer to each other. */
+type Schema = Omit<Resolved, 'properties' | 'items' | 'additionalProperties'> & {
+  readonly $ref?: string
+  readonly properties?: Readonly<Record<string, Schema>>
+  readonly items?: Schema
+  readonly additionalProperties?: Schema
+}
 
 interface Attribute {
   readonly baseName: string
@@ -19,7 +27,7 @@ const models = join(
   dirname(createRequire(import.meta.url).resolve('@kubernetes/client-node/package.json')),
   'dist/gen/models',
 )
-const { ObjectSerializer: _, ...classes } = (await import(pathToFileURL(join(models, 'all.js')).href)) as Record<
+const classes = (await import(pathToFileURL(join(models, 'all.js')).href)) as Record<
   string,
   { getAttributeTypeMap?: () => readonly Attribute[] }
 >
@@ -127,7 +135,7 @@ function define(model: string, groupVersion: string): void {
 }
 
 const kinds: Record<string, string> = {}
-for (const kind of builtinKinds) {
+for (const kind of kubernetesKinds) {
   const group = kind.group === '' ? 'core' : (kind.group.split('.')[0] ?? '')
   const prefix = kind.group.startsWith('apiextensions')
     ? 'io.k8s.apiextensions-apiserver.pkg.apis.apiextensions'
@@ -147,5 +155,5 @@ writeFileSync(
 )
 writeFileSync(
   join(out, 'kubernetes.d.ts'),
-  `import type { Schema } from '../schema.ts'\n/** Name of the definition of each kind, by \`group/version/kind\`. */\nexport declare const kinds: Readonly<Record<string, string>>\nexport declare const definitions: Readonly<Record<string, Schema>>\n`,
+  `import type { RawSchema } from '../kubernetes-schemas.ts'\n/** Name of the definition of each kind, by \`group/version/kind\`. */\nexport declare const kinds: Readonly<Record<string, string>>\nexport declare const definitions: Readonly<Record<string, RawSchema>>\n`,
 )

@@ -1,7 +1,11 @@
 // Kinds of the Kubernetes, Istio and Gateway APIs: types, schemas, defaults, validation.
 
-export type * from './kind.ts'
+export * from './catalog.ts'
+export * from './custom-kinds.ts'
 export * from './istio.ts'
+export type * from './kind.ts'
+export { type LabelSelector, type LabelSelectorRequirement, matchesLabelSelector } from './label-selector.ts'
+export * from './names.ts'
 export * from './objects.ts'
 export { resources } from './resources.ts'
-export { type LabelSelector, type LabelSelectorRequirement, matchesLabelSelector } from './label-selector.ts'
+export { pruneUnknown, type SchemaCheck, setDefaults, validateAgainst } from './schema-validation.ts'

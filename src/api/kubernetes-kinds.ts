@@ -1,192 +1,103 @@
-// The built-in kinds of Kubernetes that the API serves, with names, subresources and field selectors.
-import type { BuiltinKind } from './kinds.ts'
+// The built-in kinds of Kubernetes as the API serves them.
+import { eventFromStorage, eventToStorage } from './event-versions.ts'
+import type { Cause, KindDefinition, Schema } from './kind.ts'
+import { applyKubernetesDefaults } from './kubernetes-defaults.ts'
+import { type KubernetesKind, kubernetesKinds as table } from './kubernetes-kind-table.ts'
+import { kubernetesSchema } from './kubernetes-schemas.ts'
+import { validateKubernetesObject } from './kubernetes-validation.ts'
+import type { KubeObject } from './objects.ts'
+import { isObject, pruneUnknown, validateAgainst } from './schema-validation.ts'
 
-interface Row {
-  readonly kind: string
-  readonly plural: string
-  readonly short?: string
-  readonly cluster?: true
-  readonly categories?: string
-  readonly sub?: string
-  readonly fields?: string
-  readonly model?: string
-  readonly virtual?: true
+type Others = NonNullable<KindDefinition['subresources']['others']>
+
+const otherSubresources: Others = {
+  token: { kind: 'TokenRequest', group: 'authentication.k8s.io', version: 'v1', verbs: ['create'] },
+  log: { kind: 'Pod', verbs: ['get'] },
+  exec: { kind: 'PodExecOptions', verbs: ['create', 'get'] },
+  attach: { kind: 'PodAttachOptions', verbs: ['create', 'get'] },
+  portforward: { kind: 'PodPortForwardOptions', verbs: ['create', 'get'] },
+  eviction: { kind: 'Eviction', group: 'policy', version: 'v1', verbs: ['create'] },
+  binding: { kind: 'Binding', verbs: ['create'] },
+  approval: { kind: 'CertificateSigningRequest', verbs: ['get', 'patch', 'update'] },
+  finalize: { kind: 'Namespace', verbs: ['update'] },
 }
 
-const words = (text: string | undefined): string[] => (text === undefined || text === '' ? [] : text.split(' '))
-
-function kindsOf(groupVersion: string, rows: readonly Row[]): BuiltinKind[] {
-  const [group, version] = groupVersion.includes('/') ? groupVersion.split('/') : ['', groupVersion]
-  const prefix = (version ?? '').replace(/^v/, 'V')
-  return rows.map((row) => ({
-    group: group ?? '',
-    version: version ?? '',
-    kind: row.kind,
-    plural: row.plural,
-    singular: row.kind.toLowerCase(),
-    namespaced: row.cluster !== true,
-    shortNames: words(row.short),
-    categories: words(row.categories),
-    subresources: words(row.sub),
-    selectableFields: words(row.fields),
-    storage: row.virtual === true ? 'virtual' : 'stored',
-    model: row.model ?? `${prefix}${row.kind}`,
-  }))
+/** Every built-in kind. */
+export function kubernetesKinds(): readonly KindDefinition[] {
+  return table.map(definitionOf)
 }
 
-const eventFields =
-  'involvedObject.kind involvedObject.namespace involvedObject.name involvedObject.uid involvedObject.apiVersion involvedObject.resourceVersion involvedObject.fieldPath reason reportingComponent source type'
+function definitionOf(kind: KubernetesKind): KindDefinition {
+  const schema = kubernetesSchema(kind.group, kind.version, kind.kind)
+  const others = kind.subresources.filter((name) => name !== 'status' && name !== 'scale')
+  const isEvent = kind.group === 'events.k8s.io'
+  return {
+    group: kind.group,
+    version: kind.version,
+    kind: kind.kind,
+    plural: kind.plural,
+    namespaced: kind.namespaced,
+    listKind: `${kind.kind}List`,
+    singular: kind.singular,
+    shortNames: kind.shortNames,
+    categories: kind.categories,
+    ...(kind.virtual ? { verbs: ['create'] as const } : {}),
+    subresources: {
+      ...(kind.subresources.includes('status') ? { status: true } : {}),
+      ...(kind.subresources.includes('scale') ? { scale: scalePaths } : {}),
+      ...(others.length > 0
+        ? {
+            others: Object.fromEntries(
+              others.map((name) => [name, otherSubresources[name] ?? { kind: kind.kind, verbs: ['get'] }]),
+            ),
+          }
+        : {}),
+    },
+    ...(schema === undefined ? {} : { schema, prune: (object: KubeObject) => pruneUnknown(schema, object) }),
+    strategicMergePatch: true,
+    applyDefaults: (object) => applyKubernetesDefaults(object, kind.group, kind.kind),
+    validate: (object, old) => validate(kind, schema, object, old),
+    selectableFields: Object.fromEntries(
+      kind.selectableFields.map((path) => [path, (object: KubeObject) => fieldText(object, path)]),
+    ),
+    ...(isEvent
+      ? { storage: { group: '', version: 'v1' }, toStorage: eventToStorage, fromStorage: eventFromStorage }
+      : {}),
+    ...(hasGeneration.has(`${kind.group}/${kind.kind}`) ? { hasGeneration: true } : {}),
+    ...(noGeneration.has(`${kind.group}/${kind.kind}`) ? { hasGeneration: false } : {}),
+  }
+}
 
-export const builtinKinds: readonly BuiltinKind[] = [
-  ...kindsOf('v1', [
-    {
-      kind: 'Pod',
-      plural: 'pods',
-      short: 'po',
-      categories: 'all',
-      sub: 'status log exec attach portforward proxy eviction binding ephemeralcontainers resize',
-      fields:
-        'spec.nodeName spec.restartPolicy spec.schedulerName spec.serviceAccountName spec.hostNetwork status.phase status.podIP status.nominatedNodeName',
-    },
-    {
-      kind: 'Service',
-      plural: 'services',
-      short: 'svc',
-      categories: 'all',
-      sub: 'status proxy',
-      fields: 'spec.clusterIP spec.type',
-    },
-    {
-      kind: 'Namespace',
-      plural: 'namespaces',
-      short: 'ns',
-      cluster: true,
-      sub: 'status finalize',
-      fields: 'status.phase',
-    },
-    { kind: 'Node', plural: 'nodes', short: 'no', cluster: true, sub: 'status proxy', fields: 'spec.unschedulable' },
-    { kind: 'ConfigMap', plural: 'configmaps', short: 'cm' },
-    { kind: 'Secret', plural: 'secrets', fields: 'type' },
-    { kind: 'ServiceAccount', plural: 'serviceaccounts', short: 'sa', sub: 'token' },
-    { kind: 'Endpoints', plural: 'endpoints', short: 'ep' },
-    { kind: 'Event', plural: 'events', short: 'ev', model: 'CoreV1Event', fields: eventFields },
-    { kind: 'LimitRange', plural: 'limitranges', short: 'limits' },
-    { kind: 'ResourceQuota', plural: 'resourcequotas', short: 'quota', sub: 'status' },
-    { kind: 'PersistentVolume', plural: 'persistentvolumes', short: 'pv', cluster: true, sub: 'status' },
-    { kind: 'PersistentVolumeClaim', plural: 'persistentvolumeclaims', short: 'pvc', sub: 'status' },
-    { kind: 'PodTemplate', plural: 'podtemplates' },
-    {
-      kind: 'ReplicationController',
-      plural: 'replicationcontrollers',
-      short: 'rc',
-      categories: 'all',
-      sub: 'status scale',
-      fields: 'status.replicas',
-    },
-  ]),
-  ...kindsOf('apps/v1', [
-    { kind: 'Deployment', plural: 'deployments', short: 'deploy', categories: 'all', sub: 'status scale' },
-    {
-      kind: 'ReplicaSet',
-      plural: 'replicasets',
-      short: 'rs',
-      categories: 'all',
-      sub: 'status scale',
-      fields: 'status.replicas',
-    },
-    { kind: 'StatefulSet', plural: 'statefulsets', short: 'sts', categories: 'all', sub: 'status scale' },
-    { kind: 'DaemonSet', plural: 'daemonsets', short: 'ds', categories: 'all', sub: 'status' },
-    { kind: 'ControllerRevision', plural: 'controllerrevisions' },
-  ]),
-  ...kindsOf('batch/v1', [
-    { kind: 'Job', plural: 'jobs', categories: 'all', sub: 'status', fields: 'status.successful' },
-    { kind: 'CronJob', plural: 'cronjobs', short: 'cj', categories: 'all', sub: 'status' },
-  ]),
-  ...kindsOf('discovery.k8s.io/v1', [{ kind: 'EndpointSlice', plural: 'endpointslices' }]),
-  ...kindsOf('networking.k8s.io/v1', [
-    { kind: 'Ingress', plural: 'ingresses', short: 'ing', sub: 'status' },
-    { kind: 'IngressClass', plural: 'ingressclasses', cluster: true },
-    { kind: 'NetworkPolicy', plural: 'networkpolicies', short: 'netpol' },
-  ]),
-  ...kindsOf('rbac.authorization.k8s.io/v1', [
-    { kind: 'Role', plural: 'roles' },
-    { kind: 'RoleBinding', plural: 'rolebindings' },
-    { kind: 'ClusterRole', plural: 'clusterroles', cluster: true },
-    { kind: 'ClusterRoleBinding', plural: 'clusterrolebindings', cluster: true },
-  ]),
-  ...kindsOf('events.k8s.io/v1', [
-    {
-      kind: 'Event',
-      plural: 'events',
-      short: 'ev',
-      model: 'EventsV1Event',
-      fields: 'regarding.kind regarding.namespace regarding.name regarding.uid reason reportingController type',
-    },
-  ]),
-  ...kindsOf('coordination.k8s.io/v1', [{ kind: 'Lease', plural: 'leases' }]),
-  ...kindsOf('authentication.k8s.io/v1', [
-    { kind: 'TokenReview', plural: 'tokenreviews', cluster: true, virtual: true },
-    { kind: 'SelfSubjectReview', plural: 'selfsubjectreviews', cluster: true, virtual: true },
-  ]),
-  ...kindsOf('authorization.k8s.io/v1', [
-    { kind: 'SubjectAccessReview', plural: 'subjectaccessreviews', cluster: true, virtual: true },
-    { kind: 'LocalSubjectAccessReview', plural: 'localsubjectaccessreviews', virtual: true },
-    { kind: 'SelfSubjectAccessReview', plural: 'selfsubjectaccessreviews', cluster: true, virtual: true },
-    { kind: 'SelfSubjectRulesReview', plural: 'selfsubjectrulesreviews', cluster: true, virtual: true },
-  ]),
-  ...kindsOf('certificates.k8s.io/v1', [
-    {
-      kind: 'CertificateSigningRequest',
-      plural: 'certificatesigningrequests',
-      short: 'csr',
-      cluster: true,
-      sub: 'status approval',
-      fields: 'spec.signerName',
-    },
-  ]),
-  ...kindsOf('admissionregistration.k8s.io/v1', [
-    {
-      kind: 'MutatingWebhookConfiguration',
-      plural: 'mutatingwebhookconfigurations',
-      cluster: true,
-      categories: 'api-extensions',
-    },
-    {
-      kind: 'ValidatingWebhookConfiguration',
-      plural: 'validatingwebhookconfigurations',
-      cluster: true,
-      categories: 'api-extensions',
-    },
-  ]),
-  ...kindsOf('apiextensions.k8s.io/v1', [
-    {
-      kind: 'CustomResourceDefinition',
-      plural: 'customresourcedefinitions',
-      short: 'crd crds',
-      cluster: true,
-      categories: 'api-extensions',
-      sub: 'status',
-    },
-  ]),
-  ...kindsOf('policy/v1', [
-    { kind: 'PodDisruptionBudget', plural: 'poddisruptionbudgets', short: 'pdb', sub: 'status' },
-  ]),
-  ...kindsOf('autoscaling/v2', [
-    {
-      kind: 'HorizontalPodAutoscaler',
-      plural: 'horizontalpodautoscalers',
-      short: 'hpa',
-      categories: 'all',
-      sub: 'status',
-    },
-  ]),
-  ...kindsOf('storage.k8s.io/v1', [
-    { kind: 'StorageClass', plural: 'storageclasses', short: 'sc', cluster: true },
-    { kind: 'CSIDriver', plural: 'csidrivers', cluster: true },
-    { kind: 'CSINode', plural: 'csinodes', cluster: true },
-    { kind: 'VolumeAttachment', plural: 'volumeattachments', cluster: true, sub: 'status' },
-  ]),
-  ...kindsOf('scheduling.k8s.io/v1', [
-    { kind: 'PriorityClass', plural: 'priorityclasses', short: 'pc', cluster: true },
-  ]),
-]
+const scalePaths = {
+  specReplicasPath: '.spec.replicas',
+  statusReplicasPath: '.status.replicas',
+  labelSelectorPath: '.spec.selector',
+}
+
+const hasGeneration = new Set([
+  'networking.k8s.io/NetworkPolicy',
+  'networking.k8s.io/IngressClass',
+  'discovery.k8s.io/EndpointSlice',
+  'admissionregistration.k8s.io/MutatingWebhookConfiguration',
+  'admissionregistration.k8s.io/ValidatingWebhookConfiguration',
+])
+const noGeneration = new Set(['/Service', '/Node', '/Namespace', 'certificates.k8s.io/CertificateSigningRequest'])
+
+function validate(
+  kind: KubernetesKind,
+  schema: Schema | undefined,
+  object: KubeObject,
+  old: KubeObject | undefined,
+): Cause[] {
+  const shape = schema === undefined ? [] : validateAgainst(schema, object, '', { nullIsAbsent: true })
+  return shape.length > 0 ? shape : validateKubernetesObject(kind.group, object, old)
+}
+
+/** The text of a field for field selectors: empty when it is absent. */
+function fieldText(object: KubeObject, path: string): string {
+  let value: unknown = object
+  for (const name of path.split('.')) value = isObject(value) ? value[name] : undefined
+  if (value === undefined || value === null)
+    return path === 'spec.hostNetwork' || path === 'spec.unschedulable' ? 'false' : ''
+  return String(value)
+}

@@ -1,5 +1,5 @@
 // How lists of the built-in kinds are merged by strategic merge patch and by server-side apply.
-import type { Schema } from './schema.ts'
+import type { Schema } from './kind.ts'
 
 type MergeRule = Pick<
   Schema,

@@ -1,50 +1,7 @@
-// The schema of a kind: the part of OpenAPI v3 that Kubernetes calls structural, and short builders to write one.
+// Short builders to write the schema of a kind.
+import type { Schema } from './kind.ts'
 
-export type JsonType = 'object' | 'array' | 'string' | 'integer' | 'number' | 'boolean'
-
-export interface Schema {
-  readonly $ref?: string
-  readonly type?: JsonType
-  readonly title?: string
-  readonly description?: string
-  readonly format?: string
-  readonly properties?: Readonly<Record<string, Schema>>
-  readonly additionalProperties?: Schema | boolean
-  readonly items?: Schema
-  readonly required?: readonly string[]
-  readonly enum?: readonly unknown[]
-  readonly default?: unknown
-  readonly nullable?: boolean
-  readonly pattern?: string
-  readonly minLength?: number
-  readonly maxLength?: number
-  readonly minimum?: number
-  readonly maximum?: number
-  readonly exclusiveMinimum?: boolean
-  readonly exclusiveMaximum?: boolean
-  readonly multipleOf?: number
-  readonly minItems?: number
-  readonly maxItems?: number
-  readonly uniqueItems?: boolean
-  readonly minProperties?: number
-  readonly maxProperties?: number
-  readonly oneOf?: readonly Schema[]
-  readonly anyOf?: readonly Schema[]
-  readonly allOf?: readonly Schema[]
-  readonly not?: Schema
-  readonly 'x-kubernetes-preserve-unknown-fields'?: boolean
-  readonly 'x-kubernetes-int-or-string'?: boolean
-  readonly 'x-kubernetes-embedded-resource'?: boolean
-  readonly 'x-kubernetes-list-type'?: 'atomic' | 'set' | 'map'
-  readonly 'x-kubernetes-list-map-keys'?: readonly string[]
-  readonly 'x-kubernetes-map-type'?: 'atomic' | 'granular'
-  readonly 'x-kubernetes-patch-strategy'?: string
-  readonly 'x-kubernetes-patch-merge-key'?: string
-  readonly 'x-kubernetes-validations'?: readonly { readonly rule: string; readonly message?: string }[]
-  readonly 'x-kubernetes-group-version-kind'?: readonly { group: string; version: string; kind: string }[]
-}
-
-type Options = Omit<Schema, 'type' | 'properties' | 'items' | '$ref'>
+type Options = Omit<Schema, 'type' | 'properties' | 'items'>
 
 export const string = (options: Options = {}): Schema => ({ type: 'string', ...options })
 export const integer = (options: Options = {}): Schema => ({ type: 'integer', ...options })

@@ -1,0 +1,2 @@
+import type { CustomResourceDefinition } from './custom-kinds.ts'
+export const istioCrds: readonly CustomResourceDefinition[] = []
