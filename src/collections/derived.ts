@@ -34,10 +34,16 @@ export function createDerivedMany<I, O>(
   const store: Store<O> = new Store<O>(graph, name, {
     kind: 'derived-many',
     equals: options.equals,
-    settle: () => runs.settle(),
+    settle: () => {
+      runs.settle()
+      for (const key of touched) publish(key)
+      touched.clear()
+    },
   })
   const outputs = new Map<string, Map<string, O>>()
   const claims = new Map<string, Set<string>>()
+  /** Output keys to publish when all runs are done, so that a key that moves between inputs changes at most once. */
+  const touched = new Set<string>()
 
   const publish = (key: string): void => {
     const [first] = [...(claims.get(key) ?? [])].sort()
@@ -52,13 +58,13 @@ export function createDerivedMany<I, O>(
       const claimants = claims.get(key)
       claimants?.delete(inputKey)
       if (claimants?.size === 0) claims.delete(key)
-      publish(key)
+      touched.add(key)
     }
     for (const key of next.keys()) {
       const claimants = claims.get(key) ?? new Set()
       const isNew = !claimants.has(inputKey)
       claims.set(key, claimants.add(inputKey))
-      publish(key)
+      touched.add(key)
       if (isNew && claimants.size > 1) {
         graph.report({ kind: 'duplicate-key', collection: name, key, inputs: [...claimants].sort() })
       }

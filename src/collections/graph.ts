@@ -183,18 +183,19 @@ export class Graph {
    */
   transaction<R>(body: () => R): R {
     this.refuseWhileComputing('a transaction')
+    const restore = this.#depth === 0 ? [...this.#stages.values()].map((stage) => stage.checkpoint()) : []
     this.#depth += 1
+    let result: R
     try {
-      const result = body()
-      if (this.#depth === 1) this.#depth = 0
-      else this.#depth -= 1
-      this.#settle()
-      return result
+      result = body()
     } catch (error) {
-      if (this.#depth > 0) this.#depth -= 1
-      if (this.#depth === 0 && this.#phase === 'idle') for (const stage of this.#stages.values()) stage.discard()
+      for (const undo of restore) undo()
       throw error
+    } finally {
+      this.#depth -= 1
     }
+    this.#settle()
+    return result
   }
 
   /** Every collection, in the order of creation. */

@@ -9,7 +9,8 @@ export interface InputStage {
   /** The source has been read once. */
   readonly read: boolean
   commit(): void
-  discard(): void
+  /** Remembers what waits now; the function returned makes it wait again, and nothing else. */
+  checkpoint(): () => void
 }
 
 export function createInput<T>(graph: Graph, name: string, options: CollectionOptions<T>) {
@@ -33,9 +34,14 @@ export function createInput<T>(graph: Graph, name: string, options: CollectionOp
       read ||= readStaged
       readStaged = false
     },
-    discard: () => {
-      staged.clear()
-      readStaged = false
+    checkpoint: () => {
+      const before = staged.size === 0 ? [] : [...staged]
+      const readBefore = readStaged
+      return () => {
+        staged.clear()
+        for (const [key, value] of before) staged.set(key, value)
+        readStaged = readBefore
+      }
     },
   }
   const input: InputCollection<T> = Object.assign(store, {

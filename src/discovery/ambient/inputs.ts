@@ -9,8 +9,8 @@ import type {
   PodStatus,
   ServiceSpec,
   ServiceStatus,
-} from 'kubernetes-types/core/v1'
-import type { EndpointSlice as PlainEndpointSlice } from 'kubernetes-types/discovery/v1'
+} from 'kubernetes-types/core/v1.js'
+import type { EndpointSlice as PlainEndpointSlice } from 'kubernetes-types/discovery/v1.js'
 import type {
   AuthorizationPolicy,
   Gateway,
@@ -151,7 +151,7 @@ export function createAmbientInputs(graph: Graph): AmbientInputs {
       }),
     removeCluster: (cluster) =>
       graph.transaction(() => {
-        for (const collection of Object.values(collections)) removeAll(collection, cluster)
+        for (const collection of Object.values<Removable>(collections)) removeAll(collection, cluster)
       }),
   }
 }
@@ -161,6 +161,8 @@ export function objectKey(cluster: string, namespace: string | undefined, name: 
   return `${cluster}/${namespace ?? ''}/${name}`
 }
 
-function removeAll<T>(collection: InputCollection<InCluster<T>>, cluster: string): void {
+type Removable = Pick<InputCollection<InCluster<unknown>>, 'entries' | 'delete'>
+
+function removeAll(collection: Removable, cluster: string): void {
   for (const [key, value] of collection.entries()) if (value.cluster === cluster) collection.delete(key)
 }
