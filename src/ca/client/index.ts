@@ -15,6 +15,7 @@ export {
   toPem,
 } from './pem.ts'
 export { type CertificateRequest, createCertificateRequest } from './request.ts'
+export { rotationDelayMs, type Validity } from './rotation-delay.ts'
 export { type CreateCertificateMethod, certificateServiceDefinition } from './service-definition.ts'
 export {
   buildSpiffe,

@@ -1,0 +1,117 @@
+// The revocation lists in force, read from a file and read again when it changes.
+import type { X509Certificate } from 'node:crypto'
+import { readFile } from 'node:fs/promises'
+import { parseRevocationLists, type RevocationList, revokedIn } from '../../ca/client/index.ts'
+import { type Clock, systemClock } from './clock.ts'
+
+export interface RevocationsOptions {
+  readonly path: string
+  /** What holds while the file has never been readable as a list: `open` lets every certificate pass, `closed` none. */
+  readonly whenInvalid: 'open' | 'closed'
+  readonly clock?: Clock
+  readonly warn?: (message: string) => void
+}
+
+export type RevocationVerdict =
+  | { readonly kind: 'good' }
+  | { readonly kind: 'revoked'; readonly serial: string }
+  /** No list can be read, and then nothing is to pass. */
+  | { readonly kind: 'unknown'; readonly reason: string }
+
+export interface Revocations extends AsyncDisposable {
+  /** `invalid`: the file was never readable as a list; an operator must be told. */
+  readonly state: 'enforcing' | 'invalid'
+  /** Grows with each change: a connection registered between two checks compares it and checks again. */
+  readonly generation: number
+  /** Checks a peer's chain, leaf first, whose issuers are in the chain or among the roots. */
+  check(chain: readonly X509Certificate[], roots: readonly X509Certificate[]): RevocationVerdict
+  /** Called after each change. Returns the function that ends the subscription. */
+  subscribe(listener: () => void): () => void
+  /** Reads the file now; resolves when what it says is in force. */
+  reload(): Promise<void>
+  close(): void
+}
+
+const checkIntervalMs = 2_000
+
+/** Reads the file and follows it. An absent or empty file revokes nothing. */
+export async function openRevocations(options: RevocationsOptions): Promise<Revocations> {
+  const { path, whenInvalid, clock = systemClock, warn } = options
+  const listeners = new Set<() => void>()
+  let lists: readonly RevocationList[] | undefined
+  let reason = ''
+  let seen: string | undefined
+  let generation = 0
+  let timer: unknown
+  let isClosed = false
+
+  async function reload(): Promise<void> {
+    let bytes: Buffer
+    try {
+      bytes = await readIfPresent(path)
+      const text = bytes.toString('base64')
+      if (text === seen) return
+      seen = text
+      lists = parseRevocationLists(bytes)
+    } catch (error) {
+      const message = error instanceof Error ? error.message : String(error)
+      if (message !== reason || lists !== undefined) {
+        warn?.(`${path}: ${message}${lists === undefined ? '' : '; keeping the lists read before'}`)
+      }
+      reason = message
+      return
+    }
+    reason = ''
+    generation += 1
+    for (const listener of listeners) listener()
+  }
+
+  // The path is read each time rather than watched: mounted files are replaced by swapping symbolic links.
+  function follow(): void {
+    timer = clock.setTimeout(() => {
+      void reload().then(() => {
+        if (!isClosed) follow()
+      })
+    }, checkIntervalMs)
+  }
+
+  function close(): void {
+    isClosed = true
+    clock.clearTimeout(timer)
+    listeners.clear()
+  }
+
+  await reload()
+  follow()
+  return {
+    get state() {
+      return lists === undefined ? 'invalid' : 'enforcing'
+    },
+    get generation() {
+      return generation
+    },
+    check(chain, roots) {
+      if (lists === undefined) return whenInvalid === 'open' ? { kind: 'good' } : { kind: 'unknown', reason }
+      const revoked = revokedIn(chain, roots, lists)
+      return revoked === undefined ? { kind: 'good' } : { kind: 'revoked', serial: revoked.serialNumber }
+    },
+    subscribe(listener) {
+      listeners.add(listener)
+      return () => void listeners.delete(listener)
+    },
+    reload,
+    close,
+    async [Symbol.asyncDispose]() {
+      close()
+    },
+  }
+}
+
+async function readIfPresent(path: string): Promise<Buffer> {
+  try {
+    return await readFile(path)
+  } catch (error) {
+    if (error instanceof Error && 'code' in error && error.code === 'ENOENT') return Buffer.alloc(0)
+    throw error
+  }
+}
