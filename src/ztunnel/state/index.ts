@@ -1,0 +1,23 @@
+// The node proxy's state: what it knows of the mesh, where that comes from, and how to ask.
+export {
+  canonicalIp,
+  formatAddress,
+  ipFamily,
+  ipFromBytes,
+  ipToBytes,
+  isLoopback,
+  parseSocketAddress,
+} from './address.ts'
+export { StateError } from './errors.ts'
+export {
+  createMeshState,
+  type MeshChange,
+  type MeshState,
+  type MeshStateOptions,
+  type MeshUpdate,
+  type Replaced,
+  unknownLocalWorkload,
+  type WaitOptions,
+} from './store.ts'
+export { type MeshView, policyKey, serviceKey, usableEndpoints } from './view.ts'
+export { addressTypeUrl, authorizationTypeUrl, createDeltaReceiver } from './xds.ts'
