@@ -11,4 +11,6 @@ export interface CommandEntry {
 
 export const commands: readonly CommandEntry[] = [
   // Each process and each command has one line here, in the order that help shows.
+  { name: 'cni-agent', summary: 'Node agent: enrols pods and installs the CNI plugin', load: () => import('./cni-agent.ts') },
+  { name: 'cni', summary: 'CNI plugin, run by the container runtime', hidden: true, load: () => import('./cni.ts') },
 ]

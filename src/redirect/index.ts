@@ -2,7 +2,7 @@
 // network namespace (out: rules in force). Nothing here knows Kubernetes.
 export { type AmbientSettings, ambientDefaults, hostProgram, podProgram } from './ambient.ts'
 export * from './constants.ts'
-export { RedirectionError } from './exec.ts'
+export { RedirectionError, type RunTool, runTool } from './exec.ts'
 export { type OverrideWarning, type PodOverrides, parseBoolean, podOverrides } from './overrides.ts'
 export type { ProbeSetEntry } from './probe-set.ts'
 export type * from './program.ts'

@@ -55,7 +55,7 @@ function iptablesShape(text: string): unknown {
       })
       continue
     }
-    const current = (blocks.at(-1) ?? {})[table] as { declared: string[]; chains: Record<string, string[]> }
+    const current = blocks.at(-1)?.[table] as { declared: string[]; chains: Record<string, string[]> }
     const chain = line.split(' ')[1] ?? ''
     if (line.startsWith('-N')) current.declared = [...current.declared, chain].sort()
     else current.chains[chain] = [...(current.chains[chain] ?? []), line]

@@ -1,0 +1,278 @@
+// The node agent: installs the plugin, serves it, enrols pods, and tells the node proxies. One a node.
+
+import { readdirSync, readFileSync } from 'node:fs'
+import { createServer, type Server } from 'node:http'
+import { join } from 'node:path'
+import type { Namespace, Pod } from 'kubernetes-types/core/v1.js'
+import { type KubeObject, resources } from '../../api/index.ts'
+import { createKubeClient, type Informer, type KubeClient } from '../../kube/index.ts'
+import {
+  createMetricsRegistry,
+  expositionContentType,
+  type Logging,
+  negotiateExposition,
+  registerProcessMetrics,
+  renderMetrics,
+} from '../../observability/index.ts'
+import { createRedirector, type Redirector, runTool, selectBackend } from '../../redirect/index.ts'
+import { startInstaller } from '../install/installer.ts'
+import type { AgentSettings } from '../settings.ts'
+import { createEnrollmentController, type EnrollmentController } from './controller.ts'
+import { createEnrollment } from './enrollment.ts'
+import { findPodNamespaces } from './namespaces.ts'
+import { startPluginServer } from './plugin-server.ts'
+import { shouldCleanUp } from './shutdown.ts'
+import { startZdsServer } from './zds-server.ts'
+
+export interface AgentOptions {
+  readonly settings: AgentSettings
+  readonly env: Readonly<Record<string, string | undefined>>
+  readonly logging: Logging
+  /** What the installed plugin runs. */
+  readonly pluginCommand: readonly string[]
+  /** Aborted when the agent is to stop. */
+  readonly signal: AbortSignal
+}
+
+const serviceAccountDir = '/var/run/secrets/kubernetes.io/serviceaccount'
+
+function agentMetrics() {
+  const registry = createMetricsRegistry()
+  registerProcessMetrics(registry)
+  return {
+    registry,
+    installs: registry.counter<'result'>({
+      name: 'istio_cni_installs_total',
+      help: 'Passes of the CNI plugin installer.',
+      labels: ['result'],
+    }),
+    installReady: registry.gauge({ name: 'istio_cni_install_ready', help: 'Whether the CNI plugin is installed.' }),
+    pluginRequests: registry.counter<'response_code'>({
+      name: 'istio_cni_plugin_requests_total',
+      help: 'Requests of the CNI plugin, by response code.',
+      labels: ['response_code'],
+    }),
+    reconcileEvents: registry.counter<'type'>({
+      name: 'nodeagent_reconcile_events_total',
+      help: 'Pod events handled.',
+      labels: ['type'],
+    }),
+    proxies: registry.gauge({ name: 'ztunnel_connected', help: 'Connected node proxies.' }),
+  }
+}
+
+/** Runs the agent until the signal. Rejects when it can't start. */
+export async function runAgent(options: AgentOptions): Promise<void> {
+  const { settings, logging, signal } = options
+  const log = logging.scope('cni-agent')
+  const write = (level: 'debug' | 'info' | 'warn' | 'error', message: string): void => log.log(level, message)
+  const metrics = agentMetrics()
+  const state = { watchReady: !settings.ambientEnabled, installReady: () => false }
+  await using stack = new AsyncDisposableStack()
+  stack.use(
+    await listen(settings.monitoringPort, (path, accept) => {
+      if (path !== '/metrics') return undefined
+      const format = negotiateExposition(accept)
+      return { status: 200, type: expositionContentType[format], body: renderMetrics(metrics.registry, format) }
+    }),
+  )
+  stack.use(
+    await listen(settings.healthPort, (path) => {
+      if (path === '/healthz') return { status: 200, type: 'text/plain', body: 'ok' }
+      if (path !== '/readyz') return undefined
+      const ready = state.watchReady && state.installReady()
+      return { status: ready ? 200 : 503, type: 'text/plain', body: ready ? 'ready' : 'not ready' }
+    }),
+  )
+  const client = await createKubeClient()
+  stack.defer(() => client.close())
+  const ambient = settings.ambientEnabled ? await startAmbient(options, client, metrics, stack, write) : undefined
+  state.watchReady = true
+  const installer = startInstaller({
+    settings,
+    command: options.pluginCommand,
+    serviceAccountDir,
+    env: options.env,
+    log: write,
+    onPass: (result) => {
+      metrics.installs.with({ result }).inc()
+      metrics.installReady.with({}).set(result === 'SUCCESS' ? 1 : 0)
+    },
+  })
+  stack.use(installer)
+  state.installReady = () => installer.ready
+  log.info('node agent started', { node: settings.nodeName, ambient: settings.ambientEnabled })
+  if (!signal.aborted) await new Promise((resolve) => signal.addEventListener('abort', resolve, { once: true }))
+  const decision = await shouldCleanUp(client, settings)
+  log.info('node agent stops', { cleanUp: decision.cleanUp, reason: decision.reason })
+  if (decision.cleanUp) {
+    installer.uninstall()
+    await ambient?.redirector.unprogramHost()
+  }
+}
+
+type Write = (level: 'debug' | 'info' | 'warn' | 'error', message: string) => void
+
+async function startAmbient(
+  { settings, logging }: AgentOptions,
+  client: KubeClient,
+  metrics: ReturnType<typeof agentMetrics>,
+  stack: AsyncDisposableStack,
+  write: Write,
+): Promise<{ redirector: Redirector }> {
+  const { backend, reason } = await selectBackend(settings.nativeNftables)
+  write('info', `packet filter: ${backend} (${reason})`)
+  const redirector = createRedirector(
+    {
+      backend,
+      enableIpv6: settings.enableIpv6,
+      redirectDns: settings.redirectDns,
+      probeSourceIpv4: settings.probeSourceIpv4,
+      probeSourceIpv6: settings.probeSourceIpv6,
+    },
+    settings.forceIptablesBinary,
+  )
+  const proc = `${settings.hostPrefix}/proc`
+  await redirector.programHost(backend === 'nftables' ? kubeletUid(proc) : undefined)
+  const search = { proc, ...(settings.podNetnsDir === '' ? {} : { netnsDir: settings.podNetnsDir }) }
+  const enrollment = createEnrollment({
+    redirector,
+    client,
+    reconcile: settings.reconcileOnStartup,
+    findNamespaces: (pods) => findPodNamespaces(pods, search, runTool),
+    log: write,
+  })
+  const { selectors, excludeNamespaces, systemNamespace } = settings
+  const controller = createEnrollmentController({
+    settings: { selectors, excludeNamespaces, systemNamespace },
+    enrollment,
+    log: write,
+  })
+  stack.use(controller)
+  const pods = client.informer<KubeObject>(resources.pods, { fieldSelector: `spec.nodeName=${settings.nodeName}` })
+  stack.use(pods)
+  const namespaces = client.informer<KubeObject>(resources.namespaces)
+  stack.use(namespaces)
+  await Promise.all([pods.synced, namespaces.synced])
+  // What is known now is taken over at once, so that the first proxy gets a complete snapshot; changes from here on are events.
+  await controller.start(pods.list() as Pod[], namespaces.list() as Namespace[])
+  const proxies = startZdsServer({
+    path: settings.ztunnelUdsAddress,
+    snapshot: enrollment.served,
+    log: write,
+    onConnections: (count) => metrics.proxies.with({}).set(count),
+  })
+  stack.use(proxies)
+  enrollment.useProxies(proxies)
+  stack.use(
+    await startPluginServer({
+      runDir: settings.agentRunDir,
+      selectors,
+      find: controller.find,
+      enroll: (pod, netns, ips) => enrollment.enrollFromPlugin(pod, `${settings.hostPrefix}${netns}`, ips),
+      onAnswer: (status) => metrics.pluginRequests.with({ response_code: String(status) }).inc(),
+      log: write,
+      pluginLog: relogPlugin(logging),
+    }),
+  )
+  followPods(pods, controller, (type) => metrics.reconcileEvents.with({ type }).inc())
+  followNamespaces(namespaces, controller)
+  return { redirector }
+}
+
+function followPods(
+  informer: Informer<KubeObject>,
+  controller: EnrollmentController,
+  count: (type: string) => void,
+): void {
+  informer.subscribe((changes) => {
+    for (const change of changes) {
+      switch (change.kind) {
+        case 'added':
+          controller.podAdded(change.object as Pod)
+          count('add')
+          break
+        case 'updated':
+          // A pod of the same name may have taken the place of another between two events.
+          if (change.old.metadata.uid !== change.object.metadata.uid) controller.podDeleted(change.old as Pod)
+          controller.podUpdated(change.old as Pod, change.object as Pod)
+          count('update')
+          break
+        case 'deleted':
+          controller.podDeleted(change.object as Pod)
+          count('delete')
+      }
+    }
+  })
+}
+
+function followNamespaces(informer: Informer<KubeObject>, controller: EnrollmentController): void {
+  informer.subscribe((changes) => {
+    for (const change of changes) {
+      if (change.kind === 'deleted') controller.namespaceDeleted(change.object.metadata.name)
+      else controller.namespaceChanged(change.object as Namespace)
+    }
+  })
+}
+
+/** Writes the plugin's lines into the agent's own log, with their levels. */
+function relogPlugin(logging: Logging): (line: string) => void {
+  const scope = logging.scope('cni-plugin')
+  return (line) => {
+    let record: { level?: string; msg?: string }
+    try {
+      record = JSON.parse(line) as { level?: string; msg?: string }
+    } catch {
+      record = { msg: line }
+    }
+    const level =
+      record.level === 'debug' || record.level === 'warn' || record.level === 'error' ? record.level : 'info'
+    scope.log(level, record.msg ?? line)
+  }
+}
+
+/** The user id of the kubelet, from the node's processes; undefined when none is found. */
+function kubeletUid(proc: string): string | undefined {
+  const read = (path: string): string => {
+    try {
+      return readFileSync(path, 'utf8')
+    } catch {
+      return ''
+    }
+  }
+  for (const pid of readdirSync(proc)) {
+    if (!/^\d+$/.test(pid)) continue
+    const comm = read(join(proc, pid, 'comm')).trim()
+    const isKubelet =
+      (comm === 'kubelet' || comm === 'kubelite') && read(join(proc, pid, 'cmdline')).includes('kubelet')
+    if (isKubelet || comm === 'k3s') return /^Uid:\s+(\d+)/m.exec(read(join(proc, pid, 'status')))?.[1]
+  }
+  return undefined
+}
+
+interface Page {
+  readonly status: number
+  readonly type: string
+  readonly body: string
+}
+
+async function listen(
+  port: number,
+  page: (path: string, accept: string | undefined) => Page | undefined,
+): Promise<AsyncDisposable> {
+  const server: Server = createServer((request, response) => {
+    const path = new URL(request.url ?? '/', 'http://agent').pathname
+    const found = page(path, request.headers.accept) ?? { status: 404, type: 'text/plain', body: 'not found' }
+    response.writeHead(found.status, { 'content-type': found.type }).end(found.body)
+  })
+  await new Promise<void>((resolve, reject) => {
+    server.once('error', reject)
+    server.listen(port, resolve)
+  })
+  return {
+    [Symbol.asyncDispose]: async () => {
+      server.closeAllConnections()
+      await new Promise((resolve) => server.close(resolve))
+    },
+  }
+}

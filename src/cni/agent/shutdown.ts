@@ -1,0 +1,39 @@
+// Whether a stopping agent takes the plugin and the rules with it: on uninstall, not on an upgrade or a restart of the node.
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { DaemonSet } from 'kubernetes-types/apps/v1.js'
+import { type KubeObject, resources } from '../../api/index.ts'
+import { isKubeError, type KubeClient } from '../../kube/index.ts'
+import type { AgentSettings } from '../settings.ts'
+
+export interface CleanUpDecision {
+  readonly cleanUp: boolean
+  readonly reason: string
+}
+
+const daemonSet = 'istio-cni-node'
+const retries = 2
+
+export async function shouldCleanUp(client: KubeClient, settings: AgentSettings): Promise<CleanUpDecision> {
+  if (!settings.ambientEnabled) return { cleanUp: true, reason: 'ambient mode is off' }
+  if (settings.disableSafeUpgrade) return { cleanUp: true, reason: 'AMBIENT_DISABLE_SAFE_UPGRADE is true' }
+  for (let attempt = 0; ; attempt += 1) {
+    try {
+      const found = await client.get<KubeObject>(resources.daemonSets, {
+        namespace: settings.podNamespace,
+        name: daemonSet,
+      })
+      if (found === undefined) return { cleanUp: true, reason: `DaemonSet ${daemonSet} is gone` }
+      const { metadata } = found as DaemonSet
+      if (metadata?.deletionTimestamp !== undefined)
+        return { cleanUp: true, reason: `DaemonSet ${daemonSet} is being deleted` }
+      return { cleanUp: false, reason: `DaemonSet ${daemonSet} is there: this is a restart or an upgrade` }
+    } catch (error) {
+      if (isKubeError(error) && (error.code === 401 || error.code === 403)) {
+        return { cleanUp: true, reason: `the agent's rights were removed (${error.code})` }
+      }
+      // An API that is out of reach says nothing about being uninstalled.
+      if (attempt === retries) return { cleanUp: false, reason: `the API can't be asked: ${(error as Error).message}` }
+      await sleep(1000)
+    }
+  }
+}

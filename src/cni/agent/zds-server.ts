@@ -1,0 +1,237 @@
+// The ZDS server: tells the node proxies which pods to serve, each with its network namespace's descriptor.
+import { create, fromBinary, toBinary } from '@bufbuild/protobuf'
+import { listenSeqpacket, type NetworkNamespace, type SeqpacketConnection } from '../../linux/index.ts'
+import { zds } from '../../proto/index.ts'
+
+export interface ServedPod {
+  readonly uid: string
+  readonly name: string
+  readonly namespace: string
+  readonly serviceAccount: string
+  /** Absent when it is not known: a proxy that serves the pod already keeps it. */
+  readonly netns?: NetworkNamespace
+}
+
+export interface ZdsServerOptions {
+  readonly path: string
+  /** All pods a proxy is told of when it connects. */
+  readonly snapshot: () => readonly ServedPod[]
+  readonly log: (level: 'info' | 'warn', message: string) => void
+  /** Called with the number of connected proxies. */
+  readonly onConnections?: (count: number) => void
+}
+
+export interface ZdsServer extends AsyncDisposable {
+  /** Tells the newest proxy; resolves when it serves the pod. Rejects with a ZdsError. */
+  add(pod: ServedPod & { readonly netns: NetworkNamespace }): Promise<void>
+  /** Tells all proxies; resolves when all have answered. */
+  remove(uid: string): Promise<void>
+  readonly connections: number
+}
+
+export class ZdsError extends Error {
+  readonly code: 'NO_PROXY' | 'REFUSED' | 'CLOSED'
+  constructor(code: ZdsError['code'], message: string) {
+    super(message)
+    this.name = 'ZdsError'
+    this.code = code
+  }
+}
+
+const answerMs = 5_000
+const maxMessageBytes = 1024
+/** Queued messages a proxy may be behind. */
+const maxQueued = 100
+/** A proxy that connects in a loop must not exhaust descriptors. */
+const acceptIntervalMs = 200
+
+type RequestPayload = zds.WorkloadRequest['payload']
+
+/** One proxy: strictly one message outstanding. */
+interface Proxy {
+  send(payload: RequestPayload, descriptors?: readonly number[]): Promise<void>
+  /** The same for a message of the snapshot, which may be longer than the queue. */
+  sendSnapshot(payload: RequestPayload, descriptors?: readonly number[]): Promise<void>
+  close(why: string): void
+}
+
+export function startZdsServer(options: ZdsServerOptions): ZdsServer {
+  const { snapshot, log } = options
+  const listener = listenSeqpacket(options.path)
+  /** Oldest first. */
+  const proxies: Proxy[] = []
+  const served = new Set<Promise<void>>()
+  let pause: { timer: NodeJS.Timeout; end: () => void } | undefined
+  let closed = false
+
+  const leave = (proxy: Proxy): void => {
+    const at = proxies.indexOf(proxy)
+    if (at < 0) return
+    proxies.splice(at, 1)
+    options.onConnections?.(proxies.length)
+  }
+
+  const serve = async (connection: SeqpacketConnection): Promise<void> => {
+    const first = await connection.receive({ maxBytes: maxMessageBytes, timeoutMs: answerMs }).catch(() => undefined)
+    if (first === undefined || !isHello(first.message)) {
+      log('warn', 'a node proxy connected and did not say hello')
+      connection.close()
+      return
+    }
+    const proxy = startProxy(connection, (why) => {
+      leave(proxy)
+      log(closed ? 'info' : 'warn', `node proxy disconnected: ${why}`)
+    })
+    proxies.push(proxy)
+    options.onConnections?.(proxies.length)
+    log('info', `node proxy connected (${proxies.length} now)`)
+    try {
+      // Queued at once, so that pods added from now on come after the snapshot.
+      const pods = snapshot()
+      const sent = [
+        ...pods.map((pod) =>
+          pod.netns === undefined
+            ? proxy.sendSnapshot(keepMessage(pod))
+            : proxy.sendSnapshot(addMessage(pod), [pod.netns.fd]),
+        ),
+        proxy.sendSnapshot({ case: 'snapshotSent', value: create(zds.SnapshotSentSchema) }),
+      ]
+      for (const result of await Promise.allSettled(sent)) {
+        if (result.status === 'rejected') log('warn', `the node proxy did not take a pod: ${result.reason.message}`)
+      }
+      log('info', `node proxy has been told of ${pods.length} pods`)
+    } catch (error) {
+      proxy.close((error as Error).message)
+    }
+  }
+
+  const acceptAll = async (): Promise<void> => {
+    for (;;) {
+      const connection = await listener.accept()
+      if (connection === undefined) return
+      const one = serve(connection).finally(() => served.delete(one))
+      served.add(one)
+      await new Promise<void>((resolve) => {
+        pause = { timer: setTimeout(resolve, acceptIntervalMs), end: resolve }
+      })
+    }
+  }
+  const accepting = acceptAll().catch((error: Error) => {
+    if (!closed) log('warn', `no more node proxies are accepted: ${error.message}`)
+  })
+
+  return {
+    get connections() {
+      return proxies.length
+    },
+    add: async (pod) => {
+      const newest = proxies.at(-1)
+      if (newest === undefined) throw new ZdsError('NO_PROXY', 'no ztunnel connection')
+      await newest.send(addMessage(pod), [pod.netns.fd])
+    },
+    remove: async (uid) => {
+      const del: RequestPayload = { case: 'del', value: create(zds.DelWorkloadSchema, { uid }) }
+      const results = await Promise.allSettled(proxies.map((proxy) => proxy.send(del)))
+      // A proxy that is gone serves nothing any more.
+      const failed = results.find((result) => result.status === 'rejected' && result.reason.code !== 'CLOSED')
+      if (failed?.status === 'rejected') throw failed.reason
+    },
+    [Symbol.asyncDispose]: async () => {
+      closed = true
+      listener.close()
+      clearTimeout(pause?.timer)
+      pause?.end()
+      for (const proxy of [...proxies]) proxy.close('the node agent stops')
+      await accepting
+      await Promise.all(served)
+    },
+  }
+}
+
+function startProxy(connection: SeqpacketConnection, onClose: (why: string) => void): Proxy {
+  let pending: { resolve: () => void; reject: (error: Error) => void } | undefined
+  let last: Promise<void> = Promise.resolve()
+  let queued = 0
+  let closed: string | undefined
+
+  const close = (why: string): void => {
+    if (closed !== undefined) return
+    closed = why
+    connection.close()
+    pending?.reject(new ZdsError('CLOSED', `connection to the node proxy closed: ${why}`))
+    onClose(why)
+  }
+
+  const readAnswers = async (): Promise<void> => {
+    for (;;) {
+      const packet = await connection.receive({ maxBytes: maxMessageBytes })
+      if (packet === undefined) return close('end of stream')
+      if (packet.descriptors.length > 0 || pending === undefined)
+        return close('protocol error: an answer without a question')
+      const { payload } = fromBinary(zds.WorkloadResponseSchema, packet.message)
+      const { resolve, reject } = pending
+      pending = undefined
+      if (payload.case !== 'ack') return close('protocol error: expected an ack')
+      if (payload.value.error === '') resolve()
+      else reject(new ZdsError('REFUSED', payload.value.error))
+    }
+  }
+  readAnswers().catch((error: Error) => close(error.message))
+
+  const exchange = async (payload: RequestPayload, descriptors: readonly number[]): Promise<void> => {
+    if (closed !== undefined) throw new ZdsError('CLOSED', `connection to the node proxy closed: ${closed}`)
+    const answered = new Promise<void>((resolve, reject) => {
+      pending = { resolve, reject }
+    })
+    // An answer that comes after this would be taken for that of the next message: the connection ends instead.
+    const timer = setTimeout(() => close(`no answer within ${answerMs} ms`), answerMs)
+    try {
+      const message = toBinary(zds.WorkloadRequestSchema, create(zds.WorkloadRequestSchema, { payload }))
+      await Promise.all([connection.send(message, descriptors), answered])
+    } catch (error) {
+      if (!(error instanceof ZdsError)) close((error as Error).message)
+      throw error instanceof ZdsError ? error : new ZdsError('CLOSED', (error as Error).message)
+    } finally {
+      clearTimeout(timer)
+    }
+  }
+
+  const enqueue = (payload: RequestPayload, descriptors: readonly number[] = []): Promise<void> => {
+    queued += 1
+    const next = last.then(() => exchange(payload, descriptors))
+    last = next
+      .catch(() => undefined)
+      .finally(() => {
+        queued -= 1
+      })
+    return next
+  }
+
+  return {
+    close,
+    sendSnapshot: enqueue,
+    send: async (payload, descriptors) => {
+      if (queued >= maxQueued) throw new ZdsError('REFUSED', `the node proxy is ${queued} messages behind`)
+      return enqueue(payload, descriptors)
+    },
+  }
+}
+
+function isHello(message: Uint8Array): boolean {
+  try {
+    return fromBinary(zds.ZdsHelloSchema, message).version === zds.Version.V1
+  } catch {
+    return false
+  }
+}
+
+function addMessage({ uid, name, namespace, serviceAccount }: ServedPod): RequestPayload {
+  return {
+    case: 'add',
+    value: create(zds.AddWorkloadSchema, { uid, workloadInfo: { name, namespace, serviceAccount } }),
+  }
+}
+
+function keepMessage({ uid }: ServedPod): RequestPayload {
+  return { case: 'keep', value: create(zds.KeepWorkloadSchema, { uid }) }
+}
