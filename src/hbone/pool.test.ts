@@ -1,0 +1,190 @@
+import assert from 'node:assert/strict'
+import { PassThrough } from 'node:stream'
+import { mock, test } from 'node:test'
+import { createTunnelPool, HboneError, type Tunnel, type TunnelConnection } from './index.ts'
+
+interface FakeConnection extends TunnelConnection {
+  readonly tunnels: Set<Tunnel>
+  sayGoodbye(): void
+  endOne(): void
+}
+
+function fakeConnection(maxTunnels = 1000): FakeConnection {
+  const listeners = new Set<() => void>()
+  const tunnels = new Set<Tunnel>()
+  const { promise: closed, resolve: close } = Promise.withResolvers<void>()
+  let usable = true
+  let active = 0
+  const changed = () => {
+    for (const listener of listeners) listener()
+  }
+  return {
+    tunnels,
+    maxTunnels,
+    closed,
+    peer: { spiffeIds: [], chain: [] },
+    get activeTunnels() {
+      return active
+    },
+    get usable() {
+      return usable
+    },
+    async connect() {
+      active += 1
+      const tunnel: Tunnel = { stream: new PassThrough(), headers: {}, reset: () => undefined }
+      tunnels.add(tunnel)
+      return tunnel
+    },
+    onChange: (listener) => void listeners.add(listener),
+    closeGracefully() {
+      usable = false
+      if (active === 0) close()
+    },
+    destroy() {
+      usable = false
+      close()
+    },
+    sayGoodbye() {
+      usable = false
+      changed()
+    },
+    endOne() {
+      active -= 1
+      changed()
+    },
+  }
+}
+
+function target(options: { maxTunnels?: number; fail?: () => Error | undefined } = {}) {
+  const opened: FakeConnection[] = []
+  const signals: AbortSignal[] = []
+  return {
+    key: 'k',
+    opened,
+    signals,
+    async open(signal: AbortSignal) {
+      signals.push(signal)
+      await new Promise((resolve) => setImmediate(resolve))
+      const error = options.fail?.()
+      if (error !== undefined) throw error
+      const connection = fakeConnection(options.maxTunnels)
+      opened.push(connection)
+      return connection
+    },
+  }
+}
+
+const request = { authority: '10.0.0.1:80', headers: {} }
+const pool = (maxTunnelsPerConnection: number, unusedTimeoutMs = 60_000) =>
+  createTunnelPool({ maxTunnelsPerConnection, unusedTimeoutMs })
+
+test('a hundred callers at once share one connection', async () => {
+  const one = target()
+  const tunnels = pool(100)
+  await Promise.all(Array.from({ length: 100 }, () => tunnels.connect(one, request)))
+  assert.equal(one.opened.length, 1)
+  tunnels.close()
+})
+
+test('callers beyond the limit get the next connection; a connection with room again is used again', async () => {
+  const one = target()
+  const tunnels = pool(3)
+  await Promise.all(Array.from({ length: 6 }, () => tunnels.connect(one, request)))
+  assert.deepEqual(
+    one.opened.map(({ activeTunnels }) => activeTunnels),
+    [3, 3],
+  )
+  one.opened[0]?.endOne()
+  await tunnels.connect(one, request)
+  assert.equal(one.opened.length, 2)
+  tunnels.close()
+})
+
+test("the peer's limit counts too", async () => {
+  const one = target({ maxTunnels: 1 })
+  const tunnels = pool(100)
+  await Promise.all([tunnels.connect(one, request), tunnels.connect(one, request)])
+  assert.equal(one.opened.length, 2)
+  tunnels.close()
+})
+
+test('a failed attempt fails all who waited for it at once; the next caller tries again', async () => {
+  let failing = true
+  const one = target({ fail: () => (failing ? new Error('unreachable') : undefined) })
+  const tunnels = pool(1)
+  const outcomes = await Promise.allSettled(Array.from({ length: 50 }, () => tunnels.connect(one, request)))
+  assert.ok(outcomes.every(({ status }) => status === 'rejected'))
+  assert.equal(one.signals.length, 1)
+  failing = false
+  await tunnels.connect(one, request)
+  tunnels.close()
+})
+
+test('an attempt nobody waits for is given up, and a later caller starts its own', async () => {
+  const one = target()
+  const tunnels = pool(1)
+  const gone = new AbortController()
+  const first = tunnels.connect(one, request, gone.signal)
+  gone.abort()
+  await assert.rejects(first, { code: 'ABORTED' })
+  assert.equal(one.signals[0]?.aborted, true)
+  await tunnels.connect(one, request)
+  tunnels.close()
+})
+
+test('a connection whose peer said goodbye gets no new tunnels', async () => {
+  const one = target()
+  const tunnels = pool(10)
+  await tunnels.connect(one, request)
+  one.opened[0]?.sayGoodbye()
+  await tunnels.connect(one, request)
+  assert.equal(one.opened.length, 2)
+  assert.equal(tunnels.connections, 1)
+  tunnels.close()
+})
+
+test('a request the peer did not look at is tried on another connection', async () => {
+  const one = target()
+  const tunnels = pool(10)
+  await tunnels.connect(one, request)
+  const [first] = one.opened
+  assert.ok(first !== undefined)
+  first.connect = async () => {
+    first.sayGoodbye()
+    throw new HboneError('RETRY', 'refused')
+  }
+  await tunnels.connect(one, request)
+  assert.equal(one.opened.length, 2)
+  tunnels.close()
+})
+
+test('an unused connection is given up after its time, and a new caller opens another', async () => {
+  mock.timers.enable({ apis: ['setTimeout'] })
+  try {
+    const one = target()
+    const tunnels = pool(10, 1000)
+    await tunnels.connect(one, request)
+    mock.timers.tick(999)
+    await tunnels.connect(one, request)
+    mock.timers.tick(999)
+    assert.equal(tunnels.connections, 1)
+    mock.timers.tick(1)
+    assert.equal(tunnels.connections, 0)
+    await tunnels.connect(one, request)
+    assert.equal(one.opened.length, 2)
+    tunnels.close()
+  } finally {
+    mock.timers.reset()
+  }
+})
+
+test('closing rejects those who wait and closes every connection', async () => {
+  const one = target()
+  const tunnels = pool(1)
+  await tunnels.connect(one, request)
+  const waiting = tunnels.connect(one, request)
+  tunnels.close()
+  await assert.rejects(waiting, { code: 'DRAINING', message: 'pool draining' })
+  await one.opened[0]?.closed
+  await assert.rejects(tunnels.connect(one, request), { code: 'DRAINING' })
+})

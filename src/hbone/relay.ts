@@ -1,0 +1,103 @@
+// Moves bytes both ways between two streams: half-close, back-pressure, resets, counts.
+import type { Duplex } from 'node:stream'
+
+/** One side of a relay. */
+export interface RelayEnd {
+  readonly stream: Duplex
+  /** Gives up both directions at once; the other side sees a reset. */
+  reset(): void
+}
+
+export interface RelayCounts {
+  /** Bytes read from the first end and handed to the second; and the reverse. Current at any time. */
+  firstToSecond: number
+  secondToFirst: number
+}
+
+export interface RelayOutcome {
+  /** What broke the relay; absent after a normal end, and after a reset by either side, which is one. */
+  readonly error?: Error
+}
+
+export interface Relay {
+  readonly counts: RelayCounts
+  readonly done: Promise<RelayOutcome>
+  /** Cuts both sides. `done` resolves with the error. */
+  abort(error: Error): void
+}
+
+/** Ends that TCP and HTTP/2 peers bring about in ordinary life. */
+const ordinary = new Set(['ENOTCONN', 'ECONNRESET', 'ECONNABORTED', 'EPIPE', 'ABORT_ERR', 'ERR_HTTP2_STREAM_CANCEL'])
+
+/**
+ * Copies until both directions have ended. A direction that ends half-closes the other side's writer and leaves the
+ * opposite direction alone; a side that breaks off resets the other one. At most one chunk per direction waits here
+ * beyond what the streams themselves hold.
+ */
+export function relay(first: RelayEnd, second: RelayEnd): Relay {
+  const counts: RelayCounts = { firstToSecond: 0, secondToFirst: 0 }
+  const { promise: done, resolve } = Promise.withResolvers<RelayOutcome>()
+  let open = 2
+  let failure: Error | undefined
+  let aborted = false
+
+  const closed = () => {
+    open -= 1
+    if (open === 0) resolve(failure === undefined ? {} : { error: failure })
+  }
+  watch(first, second)
+  watch(second, first)
+  copy(first.stream, second.stream, (bytes) => {
+    counts.firstToSecond += bytes
+  })
+  copy(second.stream, first.stream, (bytes) => {
+    counts.secondToFirst += bytes
+  })
+
+  /** Follows one side to its close, and passes a broken side on to the other. */
+  function watch(side: RelayEnd, other: RelayEnd): void {
+    const { stream } = side
+    stream.on('error', (error: NodeJS.ErrnoException) => {
+      if (!aborted && failure === undefined && !ordinary.has(error.code ?? '')) failure = error
+    })
+    const onClose = () => {
+      const whole = stream.readableEnded && stream.writableFinished
+      if (!whole && !other.stream.destroyed) {
+        if (stream.readableEnded && other.stream.writableEnded) finish(other)
+        else other.reset()
+      }
+      closed()
+    }
+    if (stream.closed) queueMicrotask(onClose)
+    else stream.on('close', onClose)
+  }
+
+  return {
+    counts,
+    done,
+    abort(error) {
+      if (open === 0 || aborted) return
+      aborted = true
+      failure = error
+      first.reset()
+      second.reset()
+    },
+  }
+}
+
+/** All that was read of the broken side is written or on its way: let it out, then close. */
+function finish(end: RelayEnd): void {
+  if (end.stream.writableFinished) end.stream.destroy()
+  else end.stream.once('finish', () => end.stream.destroy())
+}
+
+function copy(from: Duplex, to: Duplex, count: (bytes: number) => void): void {
+  const resume = () => from.resume()
+  from.on('data', (chunk: Buffer) => {
+    count(chunk.length)
+    if (!to.write(chunk)) from.pause()
+  })
+  from.on('end', () => to.end())
+  to.on('drain', resume)
+  from.resume()
+}

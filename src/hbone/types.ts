@@ -1,0 +1,103 @@
+// What the tunnel client and server are made of: credentials, peers, settings, streams. The framing behind these types can be replaced.
+import type { Duplex } from 'node:stream'
+import type { PeerCertificate } from './peer.ts'
+
+/** Our side's certificate and whom it trusts, PEM. Values are immutable: a rotated certificate is a new value. */
+export interface TlsCredentials {
+  readonly privateKey: string
+  /** Leaf first, then intermediates. */
+  readonly certificateChain: string
+  /** One or more root certificates. */
+  readonly roots: string
+}
+
+/** Judges a peer whose chain has been verified. Returns why it is refused, or undefined to accept it. */
+export type PeerCheck = (peer: PeerCertificate) => string | undefined
+
+export interface TlsOptions {
+  readonly credentials: TlsCredentials
+  readonly checkPeer: PeerCheck
+  /** Also TLS 1.2 with ECDHE and AES-GCM. */
+  readonly allowTls12?: boolean
+  /** Key exchange groups, OpenSSL names; Node's default when absent. */
+  readonly groups?: string
+  /** 10 s when absent. */
+  readonly handshakeTimeoutMs?: number
+}
+
+export interface Http2Options {
+  readonly streamWindowBytes: number
+  readonly connectionWindowBytes: number
+  readonly maxFrameBytes: number
+  /** First ping after this much, then again this long after each answer. */
+  readonly pingIntervalMs: number
+  readonly pingTimeoutMs: number
+}
+
+export const defaultHttp2Options: Http2Options = {
+  streamWindowBytes: 4 * 1024 * 1024,
+  connectionWindowBytes: 16 * 1024 * 1024,
+  maxFrameBytes: 1024 * 1024,
+  pingIntervalMs: 10_000,
+  pingTimeoutMs: 20_000,
+}
+
+export type TunnelHeaders = Readonly<Record<string, string>>
+
+/** The CONNECT a client sends. */
+export interface ConnectRequest {
+  readonly authority: string
+  /** Without pseudo headers. */
+  readonly headers: TunnelHeaders
+}
+
+/** An open tunnel: bytes both ways, half-closed by `end()`. */
+export interface Tunnel {
+  readonly stream: Duplex
+  /** The other side's headers: of the request at the server, of the 200 at the client. */
+  readonly headers: Readonly<Record<string, string | undefined>>
+  /** Gives up both directions at once; the other side sees a reset. */
+  reset(): void
+}
+
+/** A client's connection: one TLS connection that carries tunnels. */
+export interface TunnelConnection {
+  readonly peer: PeerCertificate
+  /** How many tunnels may be open at once, as the peer says. */
+  readonly maxTunnels: number
+  /** Tunnels open or being opened. */
+  readonly activeTunnels: number
+  /** False once it is closed, failing, or the peer has said goodbye. */
+  readonly usable: boolean
+  /** Opens one tunnel. Rejects with a HboneError; an abort resets what was begun. */
+  connect(request: ConnectRequest, signal?: AbortSignal): Promise<Tunnel>
+  /** Calls the listener when `activeTunnels` falls or `usable` turns false. */
+  onChange(listener: () => void): void
+  /** Resolves once everything of it is closed. */
+  readonly closed: Promise<void>
+  /** Ends after the tunnels in progress. */
+  closeGracefully(): void
+  /** Cuts everything. */
+  destroy(): void
+}
+
+/** A CONNECT (or another request) that arrived, to be answered exactly once. */
+export interface TunnelRequest {
+  readonly method: string
+  readonly authority: string
+  readonly headers: Readonly<Record<string, string | undefined>>
+  /** Aborts when the client gives up before the answer. */
+  readonly signal: AbortSignal
+  accept(headers?: TunnelHeaders): Tunnel
+  reject(status: number): void
+}
+
+/** A server's connection. */
+export interface TunnelServerConnection {
+  readonly peer: PeerCertificate
+  /** Tells the peer to open no more tunnels; those in progress go on. */
+  goAway(): void
+  /** Cuts everything. */
+  destroy(): void
+  readonly closed: Promise<void>
+}
