@@ -8,7 +8,9 @@ export {
   isLoopback,
   parseSocketAddress,
 } from './address.ts'
+export { dumpLocalContent, dumpPolicy, dumpState, type StateDump } from './dump.ts'
 export { StateError } from './errors.ts'
+export { type LocalContent, parseLocalFile, readLocalContent } from './local-file.ts'
 export {
   createMeshState,
   type MeshChange,

@@ -1,0 +1,34 @@
+// Suite ztunnel: the node proxy's decisions, state, DNS, configuration, telemetry and servers, against the real code.
+import { readdirSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { parse } from 'yaml'
+import type { ListCases } from './adapter.ts'
+import { runEndpoints } from './ztunnel/endpoints.ts'
+import { runInbound } from './ztunnel/inbound.ts'
+import { runLoadBalancing } from './ztunnel/load-balancing.ts'
+import { runOutbound } from './ztunnel/outbound.ts'
+import { runRbac } from './ztunnel/rbac.ts'
+import { runServiceLookup } from './ztunnel/service-lookup.ts'
+import type { SuiteFile, TopicRunner } from './ztunnel/topic.ts'
+
+const runners: Readonly<Record<string, TopicRunner>> = {
+  'outbound-routing': runOutbound,
+  'load-balancing': runLoadBalancing,
+  'service-lookup': runServiceLookup,
+  'inbound-connect': runInbound,
+  rbac: runRbac,
+  endpoints: runEndpoints,
+}
+
+export const cases: ListCases = (suiteDir) =>
+  readdirSync(suiteDir)
+    .filter((name) => name.endsWith('.yaml'))
+    .flatMap((name) => {
+      const file = parse(readFileSync(join(suiteDir, name), 'utf8')) as SuiteFile
+      const run = runners[file.topic]
+      return file.cases.map((one) => ({
+        name: `${file.topic}/${one.name}`,
+        ...(run === undefined ? { pending: `topic ${file.topic} has no runner yet` } : {}),
+        run: () => run?.(one, file.defaults ?? {}),
+      }))
+    })
