@@ -1,0 +1,29 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { defaultEnablementSelectors } from './eligibility.ts'
+import { agentSettings } from './settings.ts'
+
+test('defaults are those of the original', () => {
+  const settings = agentSettings({ NODE_NAME: 'n1' })
+  assert.equal(settings.ambientEnabled, false)
+  assert.equal(settings.monitoringPort, 15014)
+  assert.equal(settings.ztunnelUdsAddress, '/var/run/ztunnel/ztunnel.sock')
+  assert.equal(settings.selectors, defaultEnablementSelectors)
+  assert.equal(settings.kubeconfigMode, 0o600)
+})
+
+for (const [name, value, text] of [
+  ['AMBIENT_ENABLED', 'yes', 'AMBIENT_ENABLED: "yes": expected true or false'],
+  ['MONITORING_PORT', '99999', 'MONITORING_PORT: "99999": expected a port'],
+  ['FORCE_IPTABLES_BINARY', 'x', 'invalid FORCE_IPTABLES_BINARY value "x": expected legacy or nft'],
+  ['KUBECONFIG_MODE', 'rw', 'KUBECONFIG_MODE: "rw": expected an octal file mode such as 0600'],
+  ['AMBIENT_ENABLEMENT_SELECTOR', '{}', /expected a YAML list/],
+  ['NODE_NAME', '', /NODE_NAME is not set/],
+] as const) {
+  test(`${name}=${value} is refused with what was expected`, () => {
+    assert.throws(
+      () => agentSettings({ NODE_NAME: 'n1', [name]: value }),
+      typeof text === 'string' ? { message: text } : text,
+    )
+  })
+}
