@@ -128,7 +128,11 @@ export function clientOf(connection: Connection, options: ClientOptions = {}): K
 }
 
 function writeQuery(options: WriteOptions): Record<string, string | undefined> {
-  return { dryRun: options.dryRun === true ? 'All' : undefined, fieldManager: options.fieldManager }
+  return {
+    dryRun: options.dryRun === true ? 'All' : undefined,
+    fieldManager: options.fieldManager,
+    fieldValidation: options.fieldValidation,
+  }
 }
 
 /** Text and bytes go as they are; anything else as JSON. */

@@ -21,3 +21,5 @@ export async function createKubeClient(
 ): Promise<KubeClient> {
   return clientOf(await loadConnection(options), options)
 }
+export { type Applied, type ApplyOptions, applyManifests, deleteManifests } from './manifests/apply.ts'
+export { describeProblem, type Manifest, ManifestError, type ManifestProblem, readManifests } from './manifests/read.ts'

@@ -29,6 +29,8 @@ export interface WriteOptions {
   readonly subresource?: string
   readonly dryRun?: boolean
   readonly fieldManager?: string
+  /** What unknown and repeated fields are: refused, warned of (the server's default), or dropped silently. */
+  readonly fieldValidation?: 'Strict' | 'Warn' | 'Ignore'
 }
 
 export interface DeleteOptions {
