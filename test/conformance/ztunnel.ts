@@ -3,6 +3,7 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { parse } from 'yaml'
 import type { ListCases } from './adapter.ts'
+import { runAccessLog } from './ztunnel/access-log.ts'
 import { runEndpoints } from './ztunnel/endpoints.ts'
 import { runInbound } from './ztunnel/inbound.ts'
 import { runLoadBalancing } from './ztunnel/load-balancing.ts'
@@ -18,6 +19,7 @@ const runners: Readonly<Record<string, TopicRunner>> = {
   'inbound-connect': runInbound,
   rbac: runRbac,
   endpoints: runEndpoints,
+  'access-log-metrics': runAccessLog,
 }
 
 export const cases: ListCases = (suiteDir) =>
