@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { parse } from 'yaml'
 import type { ListCases } from './adapter.ts'
 import { runAccessLog } from './ztunnel/access-log.ts'
+import { runConfig } from './ztunnel/config.ts'
 import { runEndpoints } from './ztunnel/endpoints.ts'
 import { runInbound } from './ztunnel/inbound.ts'
 import { runLoadBalancing } from './ztunnel/load-balancing.ts'
@@ -19,6 +20,7 @@ const runners: Readonly<Record<string, TopicRunner>> = {
   'inbound-connect': runInbound,
   rbac: runRbac,
   endpoints: runEndpoints,
+  config: runConfig,
   'access-log-metrics': runAccessLog,
 }
 

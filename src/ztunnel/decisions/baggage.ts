@@ -18,6 +18,9 @@ export type BaggageSource = Pick<
   'clusterId' | 'namespace' | 'workloadType' | 'workloadName' | 'canonicalName' | 'canonicalRevision'
 > & { readonly locality?: { readonly region: string; readonly zone: string } }
 
+/** Names in Kubernetes are shorter; a peer must not fill our metrics with anything longer. */
+const maxValueLength = 253
+
 const workloadTypes = ['deployment', 'cronjob', 'pod', 'job']
 
 /** The header value of a workload; empty parts are left out. */
@@ -46,7 +49,7 @@ export function parseBaggage(values: readonly string[]): Baggage {
     if (equals < 0) continue
     const key = part.slice(0, equals).trim()
     const value = part.slice(equals + 1).trim()
-    if (value === '') continue
+    if (value === '' || value.length > maxValueLength) continue
     const type = /^k8s\.(deployment|cronjob|pod|job)\.name$/.exec(key)?.[1]
     if (type !== undefined) {
       found.workloadName = value
