@@ -1,5 +1,6 @@
 // A cache of objects kept current by list and watch, through restarts of the server, broken connections and 410 Gone.
 import type { KubeObject, Resource } from '../api/index.ts'
+import type { Scope } from '../observability/index.ts'
 import { createBackoff } from './backoff.ts'
 import { isKubeError, KubeError } from './errors.ts'
 import { createInformerStore } from './informer-store.ts'
@@ -9,11 +10,8 @@ import type { Transport } from './transport.ts'
 import type { Informer, ListOptions, ObjectChange } from './types.ts'
 import { watchOnce } from './watch.ts'
 
-/** Told what goes wrong; a pino logger fits. */
-export interface KubeLog {
-  debug(fields: object, message: string): void
-  warn(fields: object, message: string): void
-}
+/** Told what goes wrong. */
+export type KubeLog = Pick<Scope, 'debug' | 'warn'>
 
 export interface InformerTimes {
   readonly firstRetryMs: number
@@ -50,7 +48,7 @@ export function createInformer<T extends KubeObject>(
     try {
       listener(changes)
     } catch (error) {
-      log.warn({ ...what, err: error }, 'a listener of the informer failed')
+      log.warn('a listener of the informer failed', { ...what, reason: textOf(error) })
     }
   }
 
@@ -92,10 +90,10 @@ export function createInformer<T extends KubeObject>(
             deliver(store.replaceAll([]))
             synced.resolve()
           }
-          log.debug({ ...what, err: reason }, 'the API server does not know this kind')
+          log.debug('the API server does not know this kind', what)
         } else if (!(watchFailed && isKubeError(reason, 410))) {
           const level = isKubeError(reason, 0) && watchFailed ? 'debug' : 'warn'
-          log[level]({ ...what, err: reason }, watchFailed ? 'a watch broke' : 'a list failed')
+          log[level](watchFailed ? 'a watch broke' : 'a list failed', { ...what, reason: textOf(reason) })
         }
         await pause(backoff)
       }
@@ -172,4 +170,8 @@ class WatchBroken extends Error {
     this.resourceVersion = resourceVersion
     this.sawEvents = sawEvents
   }
+}
+
+function textOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error)
 }

@@ -1,0 +1,67 @@
+// What a delta client holds of one type, from which its requests are made.
+import { create, type MessageInitShape } from '@bufbuild/protobuf'
+import { discovery } from '../../proto/index.ts'
+import type { DeltaUpdate, DeltaVerdict } from '../types.ts'
+
+export type DeltaRequest = discovery.DeltaDiscoveryRequest
+type RequestFields = MessageInitShape<typeof discovery.DeltaDiscoveryRequestSchema>
+
+/** The resources of one type: name to version; "" for one asked for and not answered, or found missing. */
+export interface Holdings {
+  readonly typeUrl: string
+  readonly onDemand: boolean
+  /** True once a response was accepted whole. */
+  synced: boolean
+  readonly versions: Map<string, string>
+  /** Names asked for by the owner (on-demand types). */
+  readonly asked: Set<string>
+}
+
+export function createHoldings(type: { readonly typeUrl: string; readonly onDemand?: boolean }): Holdings {
+  const onDemand = type.onDemand === true
+  return { typeUrl: type.typeUrl, onDemand, synced: !onDemand ? false : true, versions: new Map(), asked: new Set() }
+}
+
+/** The first request of a stream for this type. */
+export function firstRequest(held: Holdings): DeltaRequest {
+  const initialResourceVersions = Object.fromEntries(held.versions)
+  for (const name of held.asked) initialResourceVersions[name] ??= ''
+  return request(held, {
+    initialResourceVersions,
+    // Both together mean: nothing but what is named.
+    ...(held.onDemand ? { resourceNamesSubscribe: ['*'], resourceNamesUnsubscribe: ['*'] } : {}),
+  })
+}
+
+export function subscribeRequest(held: Holdings, names: readonly string[]): DeltaRequest {
+  return request(held, { resourceNamesSubscribe: [...names] })
+}
+
+export function unsubscribeRequest(held: Holdings, names: readonly string[]): DeltaRequest {
+  return request(held, { resourceNamesUnsubscribe: [...names] })
+}
+
+/** Records what of an update is in force. A rejected resource keeps no version, so that it is sent again after a reconnect. */
+export function recordUpdate(held: Holdings, update: DeltaUpdate, verdict: DeltaVerdict): void {
+  const rejected = new Set(verdict.rejected.map(({ name }) => name))
+  for (const { name, version } of update.resources) {
+    if (rejected.has(name)) held.versions.delete(name)
+    else held.versions.set(name, version)
+  }
+  for (const name of update.removed) held.versions.delete(name)
+}
+
+export function acknowledgement(
+  held: { readonly typeUrl: string },
+  nonce: string,
+  verdict: DeltaVerdict,
+): DeltaRequest {
+  if (verdict.rejected.length === 0) return request(held, { responseNonce: nonce })
+  const message = verdict.rejected.map(({ name, reason }) => `${name}: ${reason}`).join('; ')
+  // 3 is INVALID_ARGUMENT.
+  return request(held, { responseNonce: nonce, errorDetail: { code: 3, message } })
+}
+
+function request(held: { readonly typeUrl: string }, fields: RequestFields): DeltaRequest {
+  return create(discovery.DeltaDiscoveryRequestSchema, { typeUrl: held.typeUrl, ...fields })
+}

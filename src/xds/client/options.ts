@@ -1,0 +1,43 @@
+// What a delta xDS client needs to be told, and what its owner can ask of it.
+import type { Scope } from '../../observability/index.ts'
+import type { DeltaUpdate, DeltaVerdict } from '../types.ts'
+
+export interface DeltaClientOptions {
+  /** `host:port` of the control plane. */
+  readonly address: string
+  readonly transport:
+    | {
+        readonly kind: 'tls'
+        /** PEM of the roots the server is verified against; asked for on each connection. */
+        readonly roots: () => string | Promise<string>
+        /** The name to find in the server's certificate when it isn't the host of `address`. */
+        readonly serverName?: string
+      }
+    | { readonly kind: 'plaintext' }
+  /** Request headers (authorization, clusterid …); asked for on each connection, so a token is read anew. */
+  readonly headers: () => Readonly<Record<string, string>> | Promise<Readonly<Record<string, string>>>
+  readonly node: { readonly id: string; readonly metadata: Readonly<Record<string, unknown>> }
+  /** In the order in which they are asked for. An on-demand type starts empty and gets what `subscribe` names. */
+  readonly types: readonly { readonly typeUrl: string; readonly onDemand?: boolean }[]
+  /** Puts one response into force, synchronously, and names what it rejects. Updates come before removals inside a response. */
+  readonly onUpdate: (update: DeltaUpdate) => DeltaVerdict
+  readonly log: Scope
+  readonly times?: Partial<DeltaClientTimes>
+}
+
+export interface DeltaClientTimes {
+  readonly connectTimeoutMs: number
+  /** The first wait after a failure is twice this. */
+  readonly leastRetryMs: number
+  readonly mostRetryMs: number
+}
+
+export interface DeltaClient extends AsyncDisposable {
+  /** Resolves when every wildcard type has had its first accepted response. */
+  readonly synced: Promise<void>
+  /** True while a stream is open and has answered. */
+  readonly connected: boolean
+  /** Asks for a resource of an on-demand type, on this stream and on those after it. Asking twice sends once. */
+  subscribe(typeUrl: string, name: string): void
+  unsubscribe(typeUrl: string, name: string): void
+}

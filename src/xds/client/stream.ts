@@ -1,0 +1,92 @@
+// One connection and one delta stream, from connecting to its end.
+import { fromBinary, toBinary } from '@bufbuild/protobuf'
+import { type ChannelOptions, Client, connectivityState, credentials, Metadata, type ServiceError } from '@grpc/grpc-js'
+import { discovery } from '../../proto/index.ts'
+import type { DeltaRequest } from './holdings.ts'
+import type { DeltaClientOptions } from './options.ts'
+import type { StreamEnd } from './recycling.ts'
+
+export const deltaMethod = '/envoy.service.discovery.v3.AggregatedDiscoveryService/DeltaAggregatedResources'
+
+export interface DeltaStream {
+  send(request: DeltaRequest): void
+  close(): void
+  readonly ended: Promise<StreamEnd>
+}
+
+/** Opens a stream. `onResponse` is called for each response, in order. Rejects when roots or headers can't be had. */
+export async function openDeltaStream(
+  options: DeltaClientOptions,
+  connectTimeoutMs: number,
+  onResponse: (response: discovery.DeltaDiscoveryResponse) => void,
+): Promise<DeltaStream> {
+  const metadata = new Metadata()
+  for (const [name, value] of Object.entries(await options.headers())) metadata.set(name, value)
+  const client = new Client(options.address, await channelCredentials(options), channelOptions(options))
+  const ended = Promise.withResolvers<StreamEnd>()
+  const call = client.makeBidiStreamRequest(
+    deltaMethod,
+    (request: DeltaRequest) => Buffer.from(toBinary(discovery.DeltaDiscoveryRequestSchema, request)),
+    (bytes: Buffer) => fromBinary(discovery.DeltaDiscoveryResponseSchema, bytes),
+    metadata,
+  )
+  let connected = false
+  const timer = setTimeout(() => finish(notConnected(`no connection within ${connectTimeoutMs} ms`)), connectTimeoutMs)
+  watchUntilReady(client, () => {
+    connected = true
+    clearTimeout(timer)
+  })
+
+  function finish(end: StreamEnd): void {
+    clearTimeout(timer)
+    ended.resolve(end)
+    call.cancel()
+    client.close()
+  }
+
+  call.on('data', onResponse)
+  call.on('error', (error: ServiceError) => {
+    finish(connected ? { kind: 'status', code: error.code, details: error.details } : { kind: 'not-connected', error })
+  })
+  call.on('end', () => finish({ kind: 'closed' }))
+  return { send: (request) => call.write(request), close: () => finish({ kind: 'closed' }), ended: ended.promise }
+}
+
+function notConnected(message: string): StreamEnd {
+  return { kind: 'not-connected', error: new Error(message) }
+}
+
+function watchUntilReady(client: Client, onReady: () => void): void {
+  const channel = client.getChannel()
+  const look = (): void => {
+    const state = channel.getConnectivityState(false)
+    if (state === connectivityState.READY) onReady()
+    if (state === connectivityState.READY || state === connectivityState.SHUTDOWN) return
+    channel.watchConnectivityState(state, Infinity, (error) => {
+      if (!error) look()
+    })
+  }
+  look()
+}
+
+async function channelCredentials(options: DeltaClientOptions) {
+  if (options.transport.kind === 'plaintext') return credentials.createInsecure()
+  return credentials.createSsl(Buffer.from(await options.transport.roots()))
+}
+
+function channelOptions(options: DeltaClientOptions): ChannelOptions {
+  const serverName = options.transport.kind === 'tls' ? options.transport.serverName : undefined
+  return {
+    'grpc.max_receive_message_length': 200 * 1024 * 1024,
+    'grpc.keepalive_time_ms': 30_000,
+    'grpc.keepalive_timeout_ms': 10_000,
+    // Each stream has its own connection: a shared one would outlive rotated roots.
+    'grpc.use_local_subchannel_pool': 1,
+    'grpc.enable_http_proxy': 0,
+    'grpc.enable_retries': 0,
+    'grpc.service_config_disable_resolution': 1,
+    ...(serverName === undefined
+      ? {}
+      : { 'grpc.ssl_target_name_override': serverName, 'grpc.default_authority': serverName }),
+  }
+}
