@@ -1,6 +1,7 @@
 // Kinds of the Kubernetes, Istio and Gateway APIs: types, schemas, defaults, validation.
 
 export * from './catalog.ts'
+export { validateCrd } from './crd-validation.ts'
 export * from './custom-kinds.ts'
 export * from './istio.ts'
 export type * from './kind.ts'

@@ -49,7 +49,7 @@ export function createAuthExtension(options: AuthenticationOptions): ApiExtensio
       started = core
       stops.push(await startRoles(core), startSigning(core, options.pki.authority))
     },
-    close() {
+    async close() {
       for (const stop of stops.splice(0)) stop()
     },
   }

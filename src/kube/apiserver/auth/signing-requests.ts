@@ -60,7 +60,7 @@ export function createSigningRequestAdmission(authorizer: Authorizer): Admission
   }
   return {
     name: 'CertificateSigningRequests',
-    mutate(request) {
+    async mutate(request) {
       if (!isSigningRequest(request.kind) || request.operation !== 'CREATE' || request.object === undefined) return
       const { user } = request
       const { username: _u, groups: _g, uid: _i, extra: _e, ...spec } = (request.object as SigningRequest).spec ?? {}
