@@ -34,7 +34,7 @@ const innerRooms = [
 const src = join(import.meta.dirname, '../src')
 const layerOf = new Map(layers.flatMap((rooms, layer) => rooms.map((room) => [room, layer] as const)))
 const importPattern =
-  /(?:^|\n)\s*(?:import|export)\b[^'"\n]*(?:\n[^'";]*)*?from\s+['"](\.[^'"]+)['"]|\bimport\(\s*['"](\.[^'"]+)['"]\s*\)/g
+  /(?:^|\n)(?:import|export)\b[^'"`;]*?\bfrom\s+['"](\.[^'"]+)['"]|\bimport\(\s*['"](\.[^'"]+)['"]\s*\)/g
 
 function roomOf(path: string): { room: string; inner: string } {
   const inner = innerRooms.find((prefix) => path.startsWith(`${prefix}/`))
