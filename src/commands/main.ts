@@ -5,18 +5,31 @@ import { commands } from './registry.ts'
 const program = new Command('lateen')
   .description('An Istio-compatible service mesh: on one Linux machine in one command, or on Kubernetes.')
   .showSuggestionAfterError()
-  .showHelpAfterError('(lateen help lists the commands)')
+  .showHelpAfterError('("lateen help" lists the commands)')
 
-const [name] = process.argv.slice(2)
+/** Errors that say all a user needs: their stack would only hide it. Anything else is a fault of ours. */
+const plainCodes = new Set<unknown>(['USAGE', 'INVALID_MANIFEST', 'INVALID_SETTING'])
+
+function isPlain(error: unknown): boolean {
+  const { code, name } = error as { code?: unknown; name?: unknown }
+  return plainCodes.has(code) || name === 'KubeError' || name === 'StandaloneError'
+}
+
+const [first, second] = process.argv.slice(2)
+const name = first === 'help' ? second : first
 for (const entry of commands) {
   if (entry.name === name) {
     const { create } = await entry.load()
-    program.addCommand(create())
+    program.addCommand(create(), { hidden: entry.hidden === true })
   } else {
-    program
-      .command(entry.name, { hidden: entry.hidden === true })
-      .summary(entry.summary)
-      .description(entry.summary)
+    program.command(entry.name, { hidden: entry.hidden === true }).description(entry.summary)
   }
 }
-await program.parseAsync()
+try {
+  await program.parseAsync()
+} catch (error) {
+  const text =
+    error instanceof Error ? (isPlain(error) ? error.message : (error.stack ?? error.message)) : String(error)
+  process.stderr.write(`${text}\n`)
+  process.exitCode = 1
+}

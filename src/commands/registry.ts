@@ -10,7 +10,18 @@ export interface CommandEntry {
 }
 
 export const commands: readonly CommandEntry[] = [
-  // Each process and each command has one line here, in the order that help shows.
-  { name: 'cni-agent', summary: 'Node agent: enrols pods and installs the CNI plugin', load: () => import('./cni-agent.ts') },
+  // In the order that help shows: what people run first, then the processes.
+  { name: 'apply', summary: 'Apply manifests', load: () => import('./apply.ts') },
+  { name: 'get', summary: 'Print objects', load: () => import('./get.ts') },
+  { name: 'delete', summary: 'Delete objects', load: () => import('./delete.ts') },
+  { name: 'exec', summary: 'Run a command in a container', load: () => import('./exec.ts') },
+  { name: 'logs', summary: 'Print the log of a container', load: () => import('./logs.ts') },
+  { name: 'kubeconfig', summary: 'Print the path of the kubeconfig', load: () => import('./kubeconfig.ts') },
+  { name: 'version', summary: 'Print the version', load: () => import('./version.ts') },
+  {
+    name: 'cni-agent',
+    summary: 'Node agent: enrols pods and installs the CNI plugin',
+    load: () => import('./cni-agent.ts'),
+  },
   { name: 'cni', summary: 'CNI plugin, run by the container runtime', hidden: true, load: () => import('./cni.ts') },
 ]
