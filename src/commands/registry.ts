@@ -17,6 +17,7 @@ export const commands: readonly CommandEntry[] = [
   { name: 'exec', summary: 'Run a command in a container', load: () => import('./exec.ts') },
   { name: 'logs', summary: 'Print the log of a container', load: () => import('./logs.ts') },
   { name: 'kubeconfig', summary: 'Print the path of the kubeconfig', load: () => import('./kubeconfig.ts') },
+  { name: 'sample', summary: 'Run a service of the bookinfo sample', hidden: true, load: () => import('./sample.ts') },
   { name: 'version', summary: 'Print the version', load: () => import('./version.ts') },
   {
     name: 'cni-agent',
