@@ -4,7 +4,7 @@ export { type ClientOptions, openTunnelConnection } from './client.ts'
 export { HboneError, type HboneErrorCode } from './errors.ts'
 export { expectOneOf, expectTrustDomain, type PeerCertificate, spiffeIdsOf } from './peer.ts'
 export { createTunnelPool, type PoolOptions, type PoolTarget, type TunnelPool } from './pool.ts'
-export { type Relay, type RelayCounts, type RelayEnd, type RelayOutcome, relay } from './relay.ts'
+export { type Relay, type RelayCounts, type RelayEnd, type RelayObserver, type RelayOutcome, relay } from './relay.ts'
 export { type ServerOptions, serveTunnels } from './server.ts'
 export {
   type ConnectRequest,

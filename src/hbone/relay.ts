@@ -14,6 +14,12 @@ export interface RelayCounts {
   secondToFirst: number
 }
 
+/** Told of each chunk as it passes. */
+export interface RelayObserver {
+  firstToSecond(bytes: number): void
+  secondToFirst(bytes: number): void
+}
+
 export interface RelayOutcome {
   /** What broke the relay; absent after a normal end, and after a reset by either side, which is one. */
   readonly error?: Error
@@ -34,7 +40,7 @@ const ordinary = new Set(['ENOTCONN', 'ECONNRESET', 'ECONNABORTED', 'EPIPE', 'AB
  * opposite direction alone; a side that breaks off resets the other one. At most one chunk per direction waits here
  * beyond what the streams themselves hold.
  */
-export function relay(first: RelayEnd, second: RelayEnd): Relay {
+export function relay(first: RelayEnd, second: RelayEnd, observer?: RelayObserver): Relay {
   const counts: RelayCounts = { firstToSecond: 0, secondToFirst: 0 }
   const { promise: done, resolve } = Promise.withResolvers<RelayOutcome>()
   let open = 2
@@ -49,9 +55,11 @@ export function relay(first: RelayEnd, second: RelayEnd): Relay {
   watch(second, first)
   copy(first.stream, second.stream, (bytes) => {
     counts.firstToSecond += bytes
+    observer?.firstToSecond(bytes)
   })
   copy(second.stream, first.stream, (bytes) => {
     counts.secondToFirst += bytes
+    observer?.secondToFirst(bytes)
   })
 
   /** Follows one side to its close, and passes a broken side on to the other. */

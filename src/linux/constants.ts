@@ -24,6 +24,7 @@ export const SO_MARK = 36
 
 export const IP_FREEBIND = 15
 export const IP_TRANSPARENT = 19
+export const IP_BIND_ADDRESS_NO_PORT = 24
 export const IPV6_V6ONLY = 26
 export const IPV6_TRANSPARENT = 75
 export const IPV6_FREEBIND = 78
@@ -34,6 +35,7 @@ export const TCP_NODELAY = 1
 export const TCP_KEEPIDLE = 4
 export const TCP_KEEPINTVL = 5
 export const TCP_KEEPCNT = 6
+export const TCP_INFO = 11
 export const TCP_USER_TIMEOUT = 18
 
 export const SCM_RIGHTS = 1

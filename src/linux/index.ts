@@ -8,6 +8,7 @@ export { connectSeqpacket, listenSeqpacket } from './seqpacket.ts'
 export {
   createSocket,
   descriptorOf,
+  isReset,
   type KeepaliveOptions,
   type OriginalDestination,
   originalDestination,

@@ -35,6 +35,8 @@ function configure(fd: number, options: SocketOptions): boolean {
   }
   const transparent = options.transparent !== undefined && setTransparent(fd, v6, options.transparent === 'required')
   if (options.bind !== undefined) {
+    // A source address for a connection: the port is then chosen at connect, unique per destination rather than per host.
+    if (options.freebind === true && options.bind.port === 0) setOption(fd, c.SOL_IP, c.IP_BIND_ADDRESS_NO_PORT, 1)
     const address = encodeIpAddress(options.family, options.bind)
     const { ip, port } = options.bind
     checked('bind', libc().bind(fd, address, address.length), v6 ? `[${ip}]:${port}` : `${ip}:${port}`)
@@ -97,6 +99,16 @@ function queryOriginalDestination(fd: number, level: number, size: number): IpAd
   length.writeUInt32LE(size)
   if (libc().getsockopt(fd, level, c.SO_ORIGINAL_DST, value, length) !== 0) return undefined
   return decodeIpAddress(value)
+}
+
+const tcpStateClosed = 7
+
+/** True once the peer has reset the TCP connection: told without reading from it. */
+export function isReset(fd: number): boolean {
+  const info = Buffer.alloc(8)
+  const length = Buffer.alloc(4)
+  length.writeUInt32LE(info.length)
+  return libc().getsockopt(fd, c.SOL_TCP, c.TCP_INFO, info, length) === 0 && info[0] === tcpStateClosed
 }
 
 /** The descriptor below a connected Node socket. Undefined once it is closed. */

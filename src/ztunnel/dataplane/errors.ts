@@ -1,0 +1,37 @@
+// Why a connection could not be made, with the response flag that tells it in metrics.
+import { HboneError } from '../../hbone/index.ts'
+import { type ConnectionFailure, errorTexts, type ResponseFlag } from '../telemetry/index.ts'
+
+export class ConnectionError extends Error {
+  readonly flag: ResponseFlag
+
+  constructor(flag: ResponseFlag, message: string, options?: ErrorOptions) {
+    super(message, options)
+    this.name = 'ConnectionError'
+    this.flag = flag
+  }
+}
+
+/** Any failure as the text and the flag that users see. */
+export function describeFailure(error: unknown): ConnectionFailure {
+  if (error instanceof ConnectionError) return { flag: error.flag, error: error.message }
+  if (error instanceof HboneError) return describeTunnelFailure(error)
+  return { flag: 'CONNECT', error: error instanceof Error ? error.message : String(error) }
+}
+
+function describeTunnelFailure({ code, status, message }: HboneError): ConnectionFailure {
+  switch (code) {
+    case 'TLS':
+    case 'PEER_IDENTITY':
+      return { flag: 'TLS_FAILURE', error: errorTexts.tls(message) }
+    case 'HTTP2':
+      return { flag: 'H2_HANDSHAKE_FAILURE', error: message }
+    case 'STATUS':
+      return { flag: status === 401 ? 'DENY' : 'CONNECT', error: message }
+    case 'TIMEOUT':
+    case 'RETRY':
+    case 'DRAINING':
+    case 'ABORTED':
+      return { flag: 'CONNECT', error: message }
+  }
+}

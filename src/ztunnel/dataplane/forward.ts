@@ -1,0 +1,75 @@
+// The common course of a connection once its destination is decided: track, authorize, connect, copy, report.
+import type { Socket } from 'node:net'
+import { type RelayEnd, relay } from '../../hbone/index.ts'
+import type { AuthorizationDecision, AuthorizationRequest } from '../decisions/index.ts'
+import { type ConnectionFacts, type ConnectionFailure, type ConnectionReports, errorTexts } from '../telemetry/index.ts'
+import { ConnectionError, describeFailure } from './errors.ts'
+import type { ConnectionTracker } from './tracker.ts'
+import type { LiveConnection } from './types.ts'
+
+export const tcpEnd = (stream: Socket): RelayEnd => ({ stream, reset: () => void stream.resetAndDestroy() })
+
+export interface Upstream {
+  readonly end: RelayEnd
+  /** What the far end of a tunnel inside a tunnel told about itself. */
+  readonly remoteDestination?: ConnectionFacts['remoteDestination']
+}
+
+export interface Forwarding {
+  readonly facts: ConnectionFacts
+  readonly live: LiveConnection
+  readonly authorization?: Omit<AuthorizationRequest, 'destinationWorkload'>
+  /** Asked once the connection is tracked, so that no change of policies falls between. */
+  authorize?(): AuthorizationDecision
+  /** Aborts when the client gives up while the upstream is being connected. */
+  readonly clientGone: AbortSignal
+  connectUpstream(signal: AbortSignal): Promise<Upstream>
+  /** Called when the upstream is ready: the client's side of the relay. */
+  acceptClient(): RelayEnd
+  /** Called instead when there will be no upstream. */
+  refuseClient(failure: ConnectionFailure): void
+}
+
+/** Carries one connection from its decision to its end. Never rejects. */
+export async function forward(
+  forwarding: Forwarding,
+  services: { readonly tracker: ConnectionTracker; readonly reports: ConnectionReports },
+): Promise<void> {
+  const { facts, live, authorization, clientGone } = forwarding
+  const report = services.reports.open(facts)
+  const cutting = new AbortController()
+  let cutRelay: ((error: Error) => void) | undefined
+  const untrack = services.tracker.track({
+    live,
+    ...(authorization === undefined ? {} : { authorization }),
+    cut(error: ConnectionError) {
+      cutting.abort(error)
+      cutRelay?.(error)
+    },
+  })
+  try {
+    const decision = forwarding.authorize?.()
+    if (decision?.allowed === false) {
+      throw new ConnectionError('DENY', errorTexts.policyRejection(decision.reason))
+    }
+    const upstream = await forwarding.connectUpstream(AbortSignal.any([cutting.signal, clientGone]))
+    if (cutting.signal.aborted) {
+      upstream.end.reset()
+      throw cutting.signal.reason
+    }
+    if (upstream.remoteDestination !== undefined) report.setRemoteDestination(upstream.remoteDestination)
+    const running = relay(forwarding.acceptClient(), upstream.end, {
+      firstToSecond: (bytes) => report.received(bytes),
+      secondToFirst: (bytes) => report.sent(bytes),
+    })
+    cutRelay = running.abort
+    const { error } = await running.done
+    report.close(error === undefined ? undefined : describeFailure(error))
+  } catch (error) {
+    const failure = describeFailure(cutting.signal.aborted ? cutting.signal.reason : error)
+    forwarding.refuseClient(failure)
+    report.close(failure)
+  } finally {
+    untrack()
+  }
+}

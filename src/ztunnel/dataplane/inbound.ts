@@ -1,0 +1,192 @@
+// Tunnels that arrive for the pod: the peer is verified, each CONNECT decided, authorized and carried to the application.
+import type { Socket } from 'node:net'
+import {
+  expectTrustDomain,
+  serveTunnels,
+  type TlsCredentials,
+  type TunnelRequest,
+  type TunnelServerConnection,
+} from '../../hbone/index.ts'
+import {
+  buildBaggage,
+  decideInbound,
+  encodeProxyHeader,
+  type InboundDecision,
+  identityOf,
+  parseForwardedHost,
+  parseSpiffeId,
+} from '../decisions/index.ts'
+import type { Identity, SocketAddress, Workload } from '../model.ts'
+import { errorTexts } from '../telemetry/index.ts'
+import { authorizeConnection } from './authorization.ts'
+import { describeFailure } from './errors.ts'
+import { forward, tcpEnd } from './forward.ts'
+import { connectOptions, credentialsOf, illegalPorts, type PodContext, peerCheck } from './pod-context.ts'
+import { connectTcp, destinationOf, remoteAddressOf, tuneAccepted, watchPaused } from './sockets.ts'
+
+type ConnectDecision = Extract<InboundDecision, { kind: 'connect' }>
+
+export interface InboundOptions {
+  /** The listener can make connections with the client's source address. */
+  readonly preserveSource: boolean
+  /** Told of each connection that passed its handshake. */
+  readonly onConnection: (connection: TunnelServerConnection) => void
+}
+
+/** Serves a tunnel connection. Never rejects; resolves when the handshake is over and its tunnels go on by themselves. */
+export async function serveInbound(context: PodContext, socket: Socket, options: InboundOptions): Promise<void> {
+  const { services, stopping } = context
+  socket.on('error', () => undefined)
+  const from = remoteAddressOf(socket)
+  const to = destinationOf(socket)
+  if (from === undefined || to === undefined) {
+    socket.destroy()
+    return
+  }
+  tuneAccepted(socket, context.options.keepalive)
+  services.metrics.socketsOpen.with({ reporter: 'destination' }).inc()
+  socket.once('close', () => services.metrics.socketsOpen.with({ reporter: 'destination' }).dec())
+  const gone = new AbortController()
+  const endWatch = watchPaused(socket, () => gone.abort(new Error('client gone')))
+  const stop = () => socket.destroy()
+  stopping.addEventListener('abort', stop)
+  socket.once('close', () => stopping.removeEventListener('abort', stop))
+  try {
+    const wait = { timeoutMs: context.options.localWorkloadTimeoutMs, signal: gone.signal }
+    const local = await services.state.waitForLocalWorkload(context.pod, wait)
+    const credentials: TlsCredentials = await credentialsOf(context, identityOf(local))
+    endWatch()
+    const { http2, allowTls12, groups } = context.options
+    const connection = await serveTunnels(
+      socket,
+      {
+        http2,
+        tls: {
+          credentials,
+          checkPeer: peerCheck(context, 'destination', expectTrustDomain(local.trustDomain)),
+          allowTls12,
+          ...(groups === undefined ? {} : { groups }),
+        },
+      },
+      (request, { peer }) => {
+        const peerIdentity = peer.spiffeIds.map(parseSpiffeId).find((identity) => identity !== undefined)
+        void serveRequest(context, request, { from, to, peerIdentity, preserveSource: options.preserveSource })
+      },
+    )
+    options.onConnection(connection)
+  } catch (error) {
+    socket.destroy()
+    const failure = describeFailure(error)
+    const text = failure.flag === 'TLS_FAILURE' ? errorTexts.tlsHandshake(messageOf(error)) : failure.error
+    services.reports.deny({ reporter: 'destination', src: from, dst: to }, { flag: failure.flag, error: text })
+  } finally {
+    endWatch()
+  }
+}
+
+interface Peer {
+  readonly from: SocketAddress
+  readonly to: SocketAddress
+  readonly peerIdentity: Identity | undefined
+  readonly preserveSource: boolean
+}
+
+async function serveRequest(context: PodContext, request: TunnelRequest, peer: Peer): Promise<void> {
+  const { services, options } = context
+  const { from, to, peerIdentity } = peer
+  let local: Workload
+  try {
+    const wait = { timeoutMs: options.localWorkloadTimeoutMs, signal: request.signal }
+    local = await services.state.waitForLocalWorkload(context.pod, wait)
+  } catch (error) {
+    services.reports.deny({ reporter: 'destination', src: from, dst: to }, describeFailure(error))
+    request.reject(503)
+    return
+  }
+  const decision = decideInbound(
+    services.state,
+    {
+      method: request.method,
+      authority: request.authority,
+      local,
+      from,
+      connectionTo: to,
+      headers: request.headers,
+      ...(peerIdentity === undefined ? {} : { peerIdentity }),
+    },
+    {
+      network: options.network,
+      illegalPorts: illegalPorts(options),
+      localhostAppTunnel: options.localhostAppTunnel,
+      readBaggage: options.baggage,
+    },
+  )
+  if (decision.kind === 'reject') {
+    services.reports.deny({ reporter: 'destination', src: from, dst: to }, { error: decision.error, flag: 'CONNECT' })
+    request.reject(decision.status)
+    return
+  }
+  await carry(context, request, { ...peer, local, decision })
+}
+
+async function carry(
+  context: PodContext,
+  request: TunnelRequest,
+  { from, to, peerIdentity, preserveSource, local, decision }: Peer & { local: Workload; decision: ConnectDecision },
+): Promise<void> {
+  const { services, options } = context
+  const about = {
+    source: from,
+    destination: decision.upstream,
+    ...(peerIdentity === undefined ? {} : { identity: peerIdentity }),
+  }
+  const { sourceWorkload, baggage, service } = decision
+  await forward(
+    {
+      facts: {
+        reporter: 'destination',
+        src: from,
+        dst: to,
+        hboneAuthority: request.authority,
+        mutualTls: true,
+        destination: local,
+        ...(sourceWorkload === undefined ? {} : { source: sourceWorkload }),
+        ...(baggage === undefined ? {} : { sourceBaggage: baggage }),
+        ...(peerIdentity === undefined ? {} : { peerIdentity }),
+        ...(service === undefined ? {} : { service }),
+      },
+      live: {
+        direction: 'inbound',
+        from,
+        originalDestination: parseForwardedHost(request.headers.forwarded),
+        actualDestination: decision.upstream,
+        protocol: 'HBONE',
+      },
+      authorization: about,
+      authorize: () => authorizeConnection(context, { ...about, destinationWorkload: local }),
+      clientGone: request.signal,
+      async connectUpstream(signal) {
+        const keep = preserveSource && decision.preserveSource
+        const socket = await connectTcp(
+          decision.connectTo,
+          {
+            ...connectOptions(context),
+            ...(keep ? { sourceIp: from.ip } : {}),
+            onSourceLost: (error) =>
+              services.log.warn('cannot keep the source address', { error: describeFailure(error).error }),
+          },
+          signal,
+        )
+        if (decision.proxyProtocol !== undefined) {
+          socket.write(encodeProxyHeader({ source: from, ...decision.proxyProtocol }))
+        }
+        return { end: tcpEnd(socket) }
+      },
+      acceptClient: () => request.accept(options.baggage ? { baggage: buildBaggage(local) } : {}),
+      refuseClient: ({ flag }) => request.reject(flag === 'DENY' ? 401 : 503),
+    },
+    { tracker: context.tracker, reports: services.reports },
+  )
+}
+
+const messageOf = (error: unknown) => (error instanceof Error ? error.message : String(error))

@@ -1,0 +1,182 @@
+// Connections that applications open: decided, then carried in plain text or in a tunnel.
+import type { Socket } from 'node:net'
+import {
+  connectHeaders,
+  newTraceContext,
+  type OutboundDecision,
+  routeOutbound,
+  type Target,
+} from '../decisions/index.ts'
+import type { SocketAddress, Workload } from '../model.ts'
+import { formatAddress } from '../state/index.ts'
+import type { ConnectionFacts } from '../telemetry/index.ts'
+import { describeFailure } from './errors.ts'
+import { forward, tcpEnd, type Upstream } from './forward.ts'
+import { connectOptions, illegalPorts, type PodContext } from './pod-context.ts'
+import { connectTcp, destinationOf, remoteAddressOf, tuneAccepted, watchPaused } from './sockets.ts'
+import { openInnerTunnel, openTunnel } from './tunnels.ts'
+import type { LiveConnection } from './types.ts'
+
+type RoutedDecision = Exclude<OutboundDecision, { kind: 'refuse' }>
+
+/** Serves a captured connection. Never rejects; the socket is closed in the end. */
+export async function serveOutbound(context: PodContext, socket: Socket): Promise<void> {
+  socket.on('error', () => undefined)
+  const from = remoteAddressOf(socket)
+  const to = destinationOf(socket)
+  if (from === undefined || to === undefined) {
+    socket.destroy()
+    return
+  }
+  tuneAccepted(socket, context.options.keepalive)
+  await carryOutbound(context, socket, from, to)
+}
+
+/** Carries a client's connection to where it wants to go. The socket is paused; nothing of it has been read. */
+export async function carryOutbound(
+  context: PodContext,
+  socket: Socket,
+  from: SocketAddress,
+  to: SocketAddress,
+): Promise<void> {
+  const { services, options, pod, stopping } = context
+  services.metrics.socketsOpen.with({ reporter: 'source' }).inc()
+  const gone = new AbortController()
+  const endWatch = watchPaused(socket, () => gone.abort(new Error('client gone')))
+  const giveUp = () => gone.abort(stopping.reason)
+  stopping.addEventListener('abort', giveUp)
+  try {
+    const wait = { timeoutMs: options.localWorkloadTimeoutMs, signal: gone.signal }
+    const source = await services.state.waitForLocalWorkload(pod, wait)
+    const decision = routeOutbound(
+      services.state,
+      { source, from, to },
+      {
+        network: options.network,
+        hbonePort: options.ports.hbone,
+        illegalPorts: illegalPorts(options),
+        random: services.random,
+      },
+    )
+    if (decision.kind === 'refuse') {
+      services.reports.deny({ reporter: 'source', src: from, dst: to }, { error: decision.error, flag: 'CONNECT' })
+      socket.destroy()
+      return
+    }
+    const address = await resolveTarget(context, decision.target, source)
+    await forward(
+      {
+        facts: factsOf(decision, { source, from, address }),
+        live: liveOf(decision, { from, to, address }),
+        clientGone: gone.signal,
+        connectUpstream: (signal) => connectUpstream(context, { decision, source, from, address }, signal),
+        acceptClient() {
+          endWatch()
+          return tcpEnd(socket)
+        },
+        refuseClient: () => socket.destroy(),
+      },
+      { tracker: context.tracker, reports: services.reports },
+    )
+  } catch (error) {
+    services.reports.deny({ reporter: 'source', src: from, dst: to }, describeFailure(error))
+    socket.destroy()
+  } finally {
+    endWatch()
+    stopping.removeEventListener('abort', giveUp)
+    services.metrics.socketsOpen.with({ reporter: 'source' }).dec()
+  }
+}
+
+async function resolveTarget({ services }: PodContext, target: Target, source: Workload): Promise<SocketAddress> {
+  if (target.kind === 'address') return target.address
+  return { ip: await services.resolveHostname(target.workload, target.family, source), port: target.port }
+}
+
+interface Route {
+  readonly decision: RoutedDecision
+  readonly source: Workload
+  readonly from: SocketAddress
+  readonly address: SocketAddress
+}
+
+async function connectUpstream(context: PodContext, route: Route, signal: AbortSignal): Promise<Upstream> {
+  const { decision, source, from, address } = route
+  if (decision.kind === 'tcp') return { end: tcpEnd(await connectTcp(address, connectOptions(context), signal)) }
+  const trace = newTraceContext()
+  const about = { source, from, trace, ...(decision.service === undefined ? {} : { service: decision.service }) }
+  const tunnel = await openTunnel(
+    context,
+    {
+      source,
+      sourceIp: from.ip,
+      to: address,
+      authority: authorityOf(decision, address),
+      headers: connectHeaders(about),
+      expectedIdentities: decision.expectedIdentities,
+    },
+    signal,
+  )
+  if (decision.kind === 'hbone') return { end: tunnel }
+  try {
+    const inner = await openInnerTunnel(
+      context,
+      tunnel,
+      {
+        source,
+        authority: decision.authority,
+        headers: connectHeaders({ ...about, forwardedNetwork: context.options.network }),
+        expectedIdentities: decision.finalIdentities,
+      },
+      signal,
+    )
+    if (inner.baggage === undefined) return { end: inner.tunnel }
+    const remoteDestination = {
+      baggage: inner.baggage,
+      ...(inner.peerIdentity === undefined ? {} : { identity: inner.peerIdentity }),
+    }
+    return { end: inner.tunnel, remoteDestination }
+  } catch (error) {
+    tunnel.stream.on('error', () => undefined)
+    tunnel.reset()
+    throw error
+  }
+}
+
+function authorityOf(decision: Exclude<RoutedDecision, { kind: 'tcp' }>, address: SocketAddress): string {
+  return decision.kind === 'hbone' && decision.authorityPort !== undefined
+    ? formatAddress({ ip: address.ip, port: decision.authorityPort })
+    : decision.authority
+}
+
+function factsOf(
+  decision: RoutedDecision,
+  { source, from, address }: { source: Workload; from: SocketAddress; address: SocketAddress },
+): ConnectionFacts {
+  const { destinationWorkload, service } = decision
+  return {
+    reporter: 'source',
+    src: from,
+    dst: address,
+    source,
+    mutualTls: decision.kind !== 'tcp',
+    ...(destinationWorkload === undefined ? {} : { destination: destinationWorkload }),
+    ...(decision.kind === 'tcp' ? {} : { hboneAuthority: authorityOf(decision, address) }),
+    ...(service === undefined ? {} : { service }),
+  }
+}
+
+const protocols = { tcp: 'TCP', hbone: 'HBONE', 'double-hbone': 'DOUBLEHBONE' } as const
+
+function liveOf(
+  decision: RoutedDecision,
+  { from, to, address }: { from: SocketAddress; to: SocketAddress; address: SocketAddress },
+): LiveConnection {
+  return {
+    direction: 'outbound',
+    from,
+    originalDestination: formatAddress(to),
+    actualDestination: address,
+    protocol: protocols[decision.kind],
+  }
+}

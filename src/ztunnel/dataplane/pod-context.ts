@@ -1,0 +1,44 @@
+// What the handlers of one pod's connections share.
+import type { PeerCheck, TlsCredentials, TunnelPool } from '../../hbone/index.ts'
+import type { NetworkNamespace } from '../../linux/index.ts'
+import type { Identity, PodInfo } from '../model.ts'
+import { errorTexts, type Reporter } from '../telemetry/index.ts'
+import { ConnectionError } from './errors.ts'
+import type { ConnectOptions } from './sockets.ts'
+import type { ConnectionTracker } from './tracker.ts'
+import type { DataPlaneOptions, DataPlaneServices } from './types.ts'
+
+export interface PodContext {
+  readonly pod: PodInfo
+  readonly namespace: NetworkNamespace | undefined
+  readonly options: DataPlaneOptions
+  readonly services: DataPlaneServices
+  readonly tracker: ConnectionTracker
+  readonly pool: TunnelPool
+  /** Aborts when the pod's proxy stops. */
+  readonly stopping: AbortSignal
+}
+
+export function connectOptions({ namespace, options }: PodContext): ConnectOptions {
+  return { namespace, mark: options.mark, keepalive: options.keepalive, timeoutMs: options.connectTimeoutMs }
+}
+
+/** Our own listeners, which traffic must not be sent to. */
+export function illegalPorts({ ports }: DataPlaneOptions): ReadonlySet<number> {
+  const { outbound, plaintext, hbone, socks5 } = ports
+  return new Set([outbound, plaintext, hbone, ...(socks5 === undefined ? [] : [socks5])])
+}
+
+export async function credentialsOf(context: PodContext, identity: Identity): Promise<TlsCredentials> {
+  try {
+    return await context.services.credentials(identity)
+  } catch (error) {
+    const message = error instanceof Error ? error.message : String(error)
+    throw new ConnectionError('IDENTITY_ERROR', errorTexts.identity(message), { cause: error })
+  }
+}
+
+/** A check of the peer's identity, with revocation before it. */
+export function peerCheck({ services }: PodContext, reporter: Reporter, check: PeerCheck): PeerCheck {
+  return (peer) => services.revoked?.(reporter, peer.chain) ?? check(peer)
+}

@@ -1,0 +1,127 @@
+// The proxy of one pod: its listeners and everything that goes through them.
+import type { Socket } from 'node:net'
+import { createTunnelPool, type TunnelServerConnection } from '../../hbone/index.ts'
+import type { NetworkNamespace } from '../../linux/index.ts'
+import type { PodInfo } from '../model.ts'
+import { formatAddress } from '../state/index.ts'
+import { listenDns } from './dns-listeners.ts'
+import { ConnectionError } from './errors.ts'
+import { serveInbound } from './inbound.ts'
+import { serveOutbound } from './outbound.ts'
+import { servePlaintext } from './plaintext.ts'
+import type { PodContext } from './pod-context.ts'
+import { listenTcp, type TcpListener } from './sockets.ts'
+import { createConnectionTracker } from './tracker.ts'
+import type { DataPlaneOptions, DataPlaneServices, LiveConnection } from './types.ts'
+
+export interface PodProxyOptions {
+  readonly pod: PodInfo
+  /** The pod's namespace; absent: this process's own. The caller closes it after the proxy has ended. */
+  readonly namespace?: NetworkNamespace
+  readonly options: DataPlaneOptions
+  readonly services: DataPlaneServices
+  /** `hbone`: only the listener for tunnels, as for the proxy's own workload. */
+  readonly listeners: 'all' | 'hbone'
+}
+
+export interface PodProxy {
+  connections(): readonly LiveConnection[]
+  /** No new connections; tunnel peers are told; resolves when the connections in progress have ended. */
+  drain(): Promise<void>
+  /** Cuts everything at once. */
+  stop(reason: string): void
+}
+
+/** Binds the pod's listeners. Rejects, with nothing left behind, when one of them cannot be bound. */
+export async function startPodProxy(given: PodProxyOptions): Promise<PodProxy> {
+  const { pod, namespace, options, services } = given
+  const stopping = new AbortController()
+  const tracker = createConnectionTracker({
+    state: services.state,
+    pod,
+    onPolicyEnd: (connection, { reason }) =>
+      services.log.info('connection closed due to policy change', {
+        'src.addr': formatAddress(connection.from),
+        'dst.addr': formatAddress(connection.actualDestination),
+        reason,
+      }),
+  })
+  const pool = createTunnelPool(options.pool)
+  const context: PodContext = { pod, namespace, options, services, tracker, pool, stopping: stopping.signal }
+  const listeners: { close(): void }[] = []
+  const servers = new Set<TunnelServerConnection>()
+  const handshaking = new Set<Promise<void>>()
+  let draining = false
+
+  const onConnection = (connection: TunnelServerConnection) => {
+    servers.add(connection)
+    void connection.closed.then(() => servers.delete(connection))
+    if (draining) connection.goAway()
+  }
+  const own = (work: Promise<void>) => {
+    handshaking.add(work)
+    void work.finally(() => handshaking.delete(work))
+  }
+  const listen = async (port: number, onSocket: (socket: Socket, listener: { transparent: boolean }) => void) => {
+    const state = { transparent: false }
+    const listener: TcpListener = await listenTcp(
+      {
+        namespace,
+        address: { ip: options.ipv6 ? '::' : '0.0.0.0', port },
+        mark: options.mark,
+        transparent: given.listeners === 'all' ? options.transparent : 'never',
+        reusePort: options.reusePort,
+        onError: (error) => services.log.error('cannot accept connections', { error: error.message }),
+      },
+      (socket) => onSocket(socket, state),
+    )
+    state.transparent = listener.transparent
+    listeners.push(listener)
+  }
+  const closeListeners = () => {
+    for (const listener of listeners.splice(0)) listener.close()
+  }
+
+  try {
+    const { ports } = options
+    await listen(ports.hbone, (socket, { transparent }) =>
+      own(serveInbound(context, socket, { preserveSource: transparent, onConnection })),
+    )
+    if (given.listeners === 'all') {
+      await listen(ports.plaintext, (socket, { transparent }) =>
+        own(servePlaintext(context, socket, { preserveSource: transparent })),
+      )
+      await listen(ports.outbound, (socket) => own(serveOutbound(context, socket)))
+      if (services.dns !== undefined) listeners.push(await listenDns(context, services.dns))
+    }
+  } catch (error) {
+    closeListeners()
+    tracker.close()
+    throw error
+  }
+
+  const stop = (reason: string) => {
+    const error = new ConnectionError('CONNECT', reason)
+    draining = true
+    closeListeners()
+    stopping.abort(error)
+    tracker.cutAll(error)
+    pool.close()
+    for (const server of servers) server.destroy()
+    tracker.close()
+  }
+
+  return {
+    connections: () => tracker.list(),
+    async drain() {
+      draining = true
+      closeListeners()
+      for (const server of servers) server.goAway()
+      while (handshaking.size > 0) await Promise.all(handshaking)
+      await tracker.empty()
+      pool.drain()
+      await Promise.all([...servers].map(({ closed }) => closed))
+    },
+    stop,
+  }
+}

@@ -1,0 +1,200 @@
+// The pods of the node: one proxy each, started, kept, retried and stopped as the node agent says.
+import { adoptNetworkNamespace, type NetworkNamespace } from '../../linux/index.ts'
+import type { PodInfo } from '../model.ts'
+import type { PodProxy } from './pod-proxy.ts'
+import type { LiveConnection } from './types.ts'
+import type { AgentMessage } from './zds-messages.ts'
+
+/** The agent broke the protocol: who speaks so cannot be followed. */
+export class ZdsProtocolError extends Error {
+  constructor(message: string) {
+    super(message)
+    this.name = 'ZdsProtocolError'
+  }
+}
+
+export interface PodsOptions {
+  readonly start: (pod: PodInfo, namespace: NetworkNamespace) => Promise<PodProxy>
+  /** Between attempts to start pods that could not be started. */
+  readonly retryMs?: number
+  /** Told after each change, and after each failed start with its error. */
+  readonly onChange?: (change: PodChange) => void
+}
+
+export type PodChange =
+  | { readonly kind: 'started' | 'stopped'; readonly uid: string; readonly pod: PodInfo }
+  | { readonly kind: 'pending'; readonly uid: string; readonly pod: PodInfo; readonly error: string }
+
+export interface PodState {
+  readonly uid: string
+  readonly pod: PodInfo
+  readonly state: 'Up' | 'Pending'
+  readonly connections: readonly LiveConnection[]
+}
+
+export interface Pods {
+  /** A new connection of the agent: what an earlier one said about its snapshot and pending pods no longer counts. */
+  beginStream(): void
+  /** Carries out one message. Returns the error to answer with, if any. Rejects with a ZdsProtocolError. */
+  handle(message: AgentMessage): Promise<string | undefined>
+  /** The snapshot of the current connection is complete and nothing is pending. */
+  readonly ready: boolean
+  list(): readonly PodState[]
+  /** Lets every pod's connections end. */
+  drain(): Promise<void>
+  stop(reason: string): void
+}
+
+interface RunningPod {
+  readonly pod: PodInfo
+  readonly namespace: NetworkNamespace
+  readonly proxy: PodProxy
+}
+
+const stoppedReason = 'connection closed due to connection drain'
+
+export function createPods({ start, retryMs = 5_000, onChange = () => undefined }: PodsOptions): Pods {
+  const running = new Map<string, RunningPod>()
+  const pending = new Map<string, { readonly pod: PodInfo; readonly namespace: NetworkNamespace }>()
+  let snapshot = new Set<string>()
+  let snapshotSent = false
+  let retry: NodeJS.Timeout | undefined
+  let turn: Promise<unknown> = Promise.resolve()
+  let ended = false
+
+  /** Starts and stops one thing at a time: a retry never runs into a message. */
+  function inTurn<T>(work: () => Promise<T>): Promise<T> {
+    const result = turn.then(work)
+    turn = result.catch(() => undefined)
+    return result
+  }
+
+  function stopPod(uid: string): void {
+    const found = running.get(uid)
+    if (found === undefined) return
+    running.delete(uid)
+    found.proxy.stop(stoppedReason)
+    found.namespace[Symbol.dispose]()
+    onChange({ kind: 'stopped', uid, pod: found.pod })
+  }
+
+  function forgetPending(uid: string): void {
+    pending.get(uid)?.namespace[Symbol.dispose]()
+    pending.delete(uid)
+    if (pending.size === 0) stopRetrying()
+  }
+
+  function stopRetrying(): void {
+    clearInterval(retry)
+    retry = undefined
+  }
+
+  async function startPod(uid: string, pod: PodInfo, namespace: NetworkNamespace): Promise<string | undefined> {
+    const present = running.get(uid)
+    if (present !== undefined) {
+      if (present.namespace.inode === namespace.inode && present.namespace.device === namespace.device) {
+        namespace[Symbol.dispose]()
+        forgetPending(uid)
+        return undefined
+      }
+      stopPod(uid)
+    }
+    try {
+      const proxy = await start(pod, namespace)
+      if (ended) {
+        proxy.stop(stoppedReason)
+        namespace[Symbol.dispose]()
+        return undefined
+      }
+      running.set(uid, { pod, namespace, proxy })
+      if (pending.get(uid)?.namespace !== namespace) forgetPending(uid)
+      pending.delete(uid)
+      if (pending.size === 0) stopRetrying()
+      onChange({ kind: 'started', uid, pod })
+      return undefined
+    } catch (error) {
+      const text = `failure to start proxy : ${error instanceof Error ? error.message : String(error)}`
+      if (pending.get(uid)?.namespace !== namespace) forgetPending(uid)
+      pending.set(uid, { pod, namespace })
+      retry ??= setInterval(() => void inTurn(retryPending), retryMs)
+      onChange({ kind: 'pending', uid, pod, error: text })
+      return text
+    }
+  }
+
+  async function retryPending(): Promise<void> {
+    for (const [uid, { pod, namespace }] of [...pending]) {
+      if (pending.get(uid)?.namespace === namespace) await startPod(uid, pod, namespace)
+    }
+  }
+
+  async function carryOut(message: AgentMessage): Promise<string | undefined> {
+    switch (message.kind) {
+      case 'add': {
+        const namespace = adoptNetworkNamespace(message.namespaceFd)
+        if (message.pod === undefined) {
+          namespace[Symbol.dispose]()
+          throw new ZdsProtocolError('pod add received without workload info')
+        }
+        if (!snapshotSent) snapshot.add(message.uid)
+        return startPod(message.uid, message.pod, namespace)
+      }
+      case 'keep':
+        if (snapshotSent) throw new ZdsProtocolError('pod keep received after snapshot')
+        snapshot.add(message.uid)
+        return undefined
+      case 'delete':
+        forgetPending(message.uid)
+        if (snapshotSent) stopPod(message.uid)
+        else snapshot.delete(message.uid)
+        return undefined
+      case 'snapshot-sent':
+        if (snapshotSent) throw new ZdsProtocolError('pod snapshot received already')
+        snapshotSent = true
+        for (const uid of [...running.keys()]) if (!snapshot.has(uid)) stopPod(uid)
+        snapshot = new Set()
+        return undefined
+    }
+  }
+
+  const forgetAllPending = () => {
+    for (const uid of [...pending.keys()]) forgetPending(uid)
+  }
+
+  return {
+    beginStream() {
+      snapshot = new Set()
+      snapshotSent = false
+      forgetAllPending()
+    },
+    handle: (message) => inTurn(() => carryOut(message)),
+    get ready() {
+      return snapshotSent && pending.size === 0
+    },
+    list: () => [
+      ...[...running].map(([uid, { pod, proxy }]) => ({
+        uid,
+        pod,
+        state: 'Up' as const,
+        connections: proxy.connections(),
+      })),
+      ...[...pending]
+        .filter(([uid]) => !running.has(uid))
+        .map(([uid, { pod }]) => ({ uid, pod, state: 'Pending' as const, connections: [] })),
+    ],
+    async drain() {
+      ended = true
+      forgetAllPending()
+      await Promise.all([...running.values()].map(({ proxy }) => proxy.drain()))
+    },
+    stop(reason) {
+      ended = true
+      forgetAllPending()
+      for (const [uid, { proxy, namespace }] of [...running]) {
+        running.delete(uid)
+        proxy.stop(reason)
+        namespace[Symbol.dispose]()
+      }
+    },
+  }
+}

@@ -1,0 +1,73 @@
+// The connections of one pod in progress: shown to operators, cut when the pod stops, judged again when policies change.
+import type { AuthorizationDecision, AuthorizationRequest } from '../decisions/index.ts'
+import { authorize } from '../decisions/index.ts'
+import type { PodInfo, Workload } from '../model.ts'
+import type { MeshChange, MeshState } from '../state/index.ts'
+import { errorTexts } from '../telemetry/index.ts'
+import { ConnectionError } from './errors.ts'
+import type { LiveConnection } from './types.ts'
+
+export interface TrackedConnection {
+  readonly live: LiveConnection
+  /** Inbound connections: what policies are asked about it. */
+  readonly authorization?: Omit<AuthorizationRequest, 'destinationWorkload'>
+  /** Ends the connection at once; may be called more than once. */
+  cut(error: ConnectionError): void
+}
+
+export interface ConnectionTracker {
+  /** Until the returned function is called, the connection is cut when it must not go on. */
+  track(connection: TrackedConnection): () => void
+  list(): readonly LiveConnection[]
+  cutAll(error: ConnectionError): void
+  /** Resolves when no connection is left. */
+  empty(): Promise<void>
+  close(): void
+}
+
+export interface TrackerOptions {
+  readonly state: MeshState
+  readonly pod: PodInfo
+  /** Told of each connection that a change of policies ends. */
+  readonly onPolicyEnd: (connection: LiveConnection, decision: AuthorizationDecision) => void
+}
+
+export function createConnectionTracker({ state, pod, onPolicyEnd }: TrackerOptions): ConnectionTracker {
+  const tracked = new Set<TrackedConnection>()
+  const waiting = new Set<() => void>()
+  let workload: Workload | undefined = state.localWorkload(pod)
+
+  const unsubscribe = state.subscribe((change: MeshChange) => {
+    const before = workload
+    workload = state.localWorkload(pod) ?? workload
+    if (workload === undefined || (change.policies.length === 0 && workload === before)) return
+    for (const connection of [...tracked]) {
+      if (connection.authorization === undefined) continue
+      const decision = authorize(state, { ...connection.authorization, destinationWorkload: workload })
+      if (decision.allowed) continue
+      onPolicyEnd(connection.live, decision)
+      connection.cut(new ConnectionError('DENY', errorTexts.policyChange))
+    }
+  })
+
+  return {
+    track(connection) {
+      tracked.add(connection)
+      return () => {
+        tracked.delete(connection)
+        if (tracked.size > 0) return
+        for (const resolve of waiting) resolve()
+        waiting.clear()
+      }
+    },
+    list: () => [...tracked].map(({ live }) => live),
+    cutAll(error) {
+      for (const connection of [...tracked]) connection.cut(error)
+    },
+    empty() {
+      if (tracked.size === 0) return Promise.resolve()
+      return new Promise((resolve) => waiting.add(resolve))
+    },
+    close: unsubscribe,
+  }
+}

@@ -1,0 +1,101 @@
+// Opens the tunnels that outbound decisions ask for: pooled connections, and a tunnel inside a tunnel for other networks.
+import { expectOneOf, openTunnelConnection, type Tunnel, type TunnelConnection } from '../../hbone/index.ts'
+import { type Baggage, identityOf, parseBaggage, parseSpiffeId, spiffeId } from '../decisions/index.ts'
+import type { Identity, SocketAddress, Workload } from '../model.ts'
+import { formatAddress } from '../state/index.ts'
+import { errorTexts } from '../telemetry/index.ts'
+import { ConnectionError } from './errors.ts'
+import { connectOptions, credentialsOf, type PodContext, peerCheck } from './pod-context.ts'
+import { connectTcp, isTimeout } from './sockets.ts'
+
+export interface TunnelTarget {
+  readonly source: Workload
+  readonly sourceIp: string
+  readonly to: SocketAddress
+  readonly authority: string
+  readonly headers: Readonly<Record<string, string>>
+  /** SPIFFE ids, one of which the peer must prove. */
+  readonly expectedIdentities: readonly string[]
+}
+
+/** A tunnel over a shared connection of the pod. */
+export function openTunnel(context: PodContext, target: TunnelTarget, signal: AbortSignal): Promise<Tunnel> {
+  const { source, sourceIp, to, expectedIdentities } = target
+  const key = JSON.stringify([spiffeId(identityOf(source)), expectedIdentities, sourceIp, to.ip, to.port])
+  return context.pool.connect(
+    { key, open: (attempt) => openConnection(context, target, attempt) },
+    { authority: target.authority, headers: target.headers },
+    signal,
+  )
+}
+
+async function openConnection(
+  context: PodContext,
+  target: TunnelTarget,
+  signal: AbortSignal,
+): Promise<TunnelConnection> {
+  const credentials = await credentialsOf(context, identityOf(target.source))
+  const socket = await connectTcp(target.to, connectOptions(context), signal).catch((error: unknown) => {
+    if (!isTimeout(error)) throw error
+    throw new ConnectionError('NETWORK_POLICY', errorTexts.hboneConnectTimeout('deadline has elapsed'))
+  })
+  const { http2, allowTls12, groups } = context.options
+  return openTunnelConnection(
+    socket,
+    {
+      http2,
+      tls: {
+        credentials,
+        checkPeer: peerCheck(context, 'source', expectOneOf(target.expectedIdentities)),
+        allowTls12,
+        ...(groups === undefined ? {} : { groups }),
+      },
+      onPingTimeout: () => context.services.log.warn('HBONE ping timeout/error', { peer: formatAddress(target.to) }),
+    },
+    signal,
+  )
+}
+
+export interface InnerTunnel {
+  readonly tunnel: Tunnel
+  readonly peerIdentity?: Identity
+  readonly baggage?: Baggage
+}
+
+/** A tunnel of its own inside an open one, with another peer at its end. It ends with the tunnel that carries it. */
+export async function openInnerTunnel(
+  context: PodContext,
+  carrier: Tunnel,
+  target: Pick<TunnelTarget, 'source' | 'authority' | 'headers' | 'expectedIdentities'>,
+  signal: AbortSignal,
+): Promise<InnerTunnel> {
+  const credentials = await credentialsOf(context, identityOf(target.source))
+  const { http2, allowTls12, groups } = context.options
+  const connection = await openTunnelConnection(
+    carrier.stream,
+    {
+      http2,
+      tls: {
+        credentials,
+        checkPeer: peerCheck(context, 'source', expectOneOf(target.expectedIdentities)),
+        allowTls12,
+        ...(groups === undefined ? {} : { groups }),
+      },
+    },
+    signal,
+  )
+  try {
+    const tunnel = await connection.connect({ authority: target.authority, headers: target.headers }, signal)
+    tunnel.stream.once('close', () => connection.closeGracefully())
+    const peerIdentity = connection.peer.spiffeIds.map(parseSpiffeId).find((identity) => identity !== undefined)
+    const { baggage } = tunnel.headers
+    return {
+      tunnel,
+      ...(peerIdentity === undefined ? {} : { peerIdentity }),
+      ...(baggage === undefined ? {} : { baggage: parseBaggage([baggage]) }),
+    }
+  } catch (error) {
+    connection.destroy()
+    throw error
+  }
+}
