@@ -23,7 +23,7 @@ type OrError<T> = T & { readonly error?: string }
 
 async function part<T>(url: string): Promise<OrError<Partial<T>>> {
   try {
-    return await getJson<T>(url)
+    return (await getJson<Partial<T>>(url)) as OrError<Partial<T>>
   } catch (error) {
     return { error: messageOf(error) } as OrError<Partial<T>>
   }
