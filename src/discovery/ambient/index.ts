@@ -1,5 +1,7 @@
 // The ambient index: from the objects of the clusters to the resources of the Workload API. In: collections of objects,
 // mesh config, settings. Out: the Address, Workload and Authorization resources, and the status conditions to be written.
+export { type AmbientIndex, createAmbientIndex } from './ambient-index.ts'
+export { type ObjectConditions, ownedConditionTypes } from './conditions.ts'
 export {
   type AmbientInputs,
   type AmbientKind,
@@ -11,3 +13,4 @@ export {
   type ObjectFeed,
 } from './inputs.ts'
 export { type AmbientSettings, defaultAmbientSettings } from './settings.ts'
+export { addressTypeUrl, authorizationTypeUrl, workloadTypeUrl } from './sources.ts'

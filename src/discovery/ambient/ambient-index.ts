@@ -1,0 +1,184 @@
+// The ambient index: assembles the graph from objects to the resources of the Workload API.
+import type { Collection } from '../../collections/index.ts'
+import type { ResourceSource } from '../../xds/index.ts'
+import { createBase, defaultTrustDomain } from './base.ts'
+import { type ObjectConditions, serviceEntryConditions, waypointBound } from './conditions.ts'
+import { encodeAuthorization, encodeService, encodeWorkload, equalEncoded } from './encoded.ts'
+import type { AmbientInputs } from './inputs.ts'
+import { type PublishedService, serviceKey, type WorkloadInfo } from './model.ts'
+import { compareGateways } from './networks.ts'
+import { createPolicyGraph } from './policy-graph.ts'
+import { createServiceGraph } from './service-graph.ts'
+import { serviceMessage } from './services/message.ts'
+import type { AmbientSettings } from './settings.ts'
+import { addressSource, authorizationSource, workloadSource } from './sources.ts'
+import { createWorkloadGraph } from './workload-graph.ts'
+import { splitHorizonWorkload } from './workloads/split-horizon.ts'
+
+export interface AmbientIndex {
+  readonly addresses: ResourceSource
+  /** The workloads alone, for clients of the type Workload. */
+  readonly workloads: ResourceSource
+  readonly authorizations: ResourceSource
+  /** The conditions that objects of the config cluster must carry, by `<kind>/<namespace>/<name>`. */
+  readonly conditions: Collection<ObjectConditions>
+  /** Values of AuthorizationPolicies that were left out because they cannot be read, by input key. */
+  readonly invalidPolicyValues: Collection<readonly string[]>
+  /** True once every input has been read once. */
+  readonly synced: boolean
+  readonly whenSynced: Promise<void>
+}
+
+/** Derives the index from its inputs, in the inputs' graph. */
+export function createAmbientIndex({
+  inputs,
+  settings,
+}: {
+  readonly inputs: AmbientInputs
+  readonly settings: AmbientSettings
+}): AmbientIndex {
+  const { graph } = inputs
+  const { clusterId, multiNetwork } = settings
+  const base = createBase(inputs, settings)
+  const services = createServiceGraph(inputs, base, settings)
+  const policies = createPolicyGraph(inputs, base, services, settings)
+  const { workloads, entryAttachments } = createWorkloadGraph(inputs, base, services, policies, settings)
+
+  const isLocal = (info: WorkloadInfo, network: string): boolean => info.message.network === network
+  const isGateway = ({ message }: WorkloadInfo): boolean => message.uid.startsWith('NetworkGateway/')
+  const elsewhere = graph.derive('workloads/elsewhere', workloads, (context, info) =>
+    multiNetwork && !isLocal(info, base.networkOf(context, clusterId)) && !isGateway(info) ? info : undefined,
+  )
+  const here = multiNetwork
+    ? graph.derive('workloads/here', workloads, (context, info) =>
+        isLocal(info, base.networkOf(context, clusterId)) || isGateway(info) ? info : undefined,
+      )
+    : workloads
+  const elsewhereByService = graph.index('workloads/elsewhere/service', elsewhere, ({ message }) =>
+    Object.keys(message.services),
+  )
+
+  const remoteOnly = graph.group('services/remote/groups', services.remote, ({ namespace, hostname }) => [
+    serviceKey(namespace, hostname),
+  ])
+  const standIns = graph.derive('services/remote/bases', remoteOnly, (_, infos): PublishedService | undefined => {
+    const [info] = infos.toSorted((a, b) => (a.cluster < b.cluster ? -1 : 1))
+    return info === undefined ? undefined : { info, canonical: true }
+  })
+  const served = graph.join('services/served', [services.local, standIns])
+  const serviceMessages = graph.derive('services/messages', served, (context, service, key) => {
+    if (service.info.scope !== 'GLOBAL') return serviceMessage(service, [], [])
+    const others = context.listBy(services.remoteByService, key)
+    const trustDomain = context.value(base.trustDomain) ?? defaultTrustDomain
+    const identities = context.listBy(elsewhereByService, key, {
+      select: ({ message }) =>
+        `spiffe://${trustDomain}/ns/${message.namespace}/sa/${message.serviceAccount || 'default'}`,
+    })
+    return serviceMessage(service, others, identities)
+  })
+
+  const farMembers = graph.group('workloads/elsewhere/members', elsewhere, ({ message }) =>
+    Object.keys(message.services).map((key) => `${message.network} ${key}`),
+  )
+  const splitHorizon = graph.deriveMany('workloads/splitHorizon', farMembers, (context, members, group) => {
+    const at = group.indexOf(' ')
+    const [network, key] = [group.slice(0, at), group.slice(at + 1)]
+    const service = context.get(served, key)
+    if (service?.info.scope !== 'GLOBAL') return []
+    const [gateway] = context.listBy(base.gatewaysByNetwork, network).toSorted(compareGateways)
+    if (gateway === undefined) return []
+    const message = splitHorizonWorkload(
+      key,
+      service,
+      members.map((one) => one.message),
+      gateway,
+      base.wireTrustDomain(context),
+    )
+    return [[message.uid, { cluster: gateway.cluster, message }] as const]
+  })
+
+  const equals = equalEncoded
+  const addresses = graph.join(
+    'addresses',
+    [
+      graph.derive('addresses/workloads', here, (_, { message }) => encodeWorkload(message), { equals }),
+      graph.derive('addresses/splitHorizon', splitHorizon, (_, { message }) => encodeWorkload(message), { equals }),
+      graph.derive('addresses/services', serviceMessages, (_, message) => encodeService(message), { equals }),
+    ],
+    { equals },
+  )
+  const authorizations = graph.derive(
+    'authorizations',
+    policies.authorizations,
+    (_, message) => encodeAuthorization(message),
+    { equals },
+  )
+
+  return {
+    addresses: addressSource(graph, addresses),
+    workloads: workloadSource(addresses),
+    authorizations: authorizationSource(authorizations),
+    conditions: createConditions(),
+    invalidPolicyValues: policies.invalidValues,
+    get synced() {
+      return addresses.synced && authorizations.synced
+    },
+    whenSynced: Promise.all([addresses.whenSynced, authorizations.whenSynced]).then(() => undefined),
+  }
+
+  function createConditions(): Collection<ObjectConditions> {
+    const present = (conditions: ObjectConditions): [string, ObjectConditions][] =>
+      conditions.conditions.length === 0
+        ? []
+        : [[`${conditions.kind}/${conditions.namespace}/${conditions.name}`, conditions]]
+    const ofServices = graph.deriveMany('conditions/services', services.kubernetes, (_, info) =>
+      info.cluster !== clusterId
+        ? []
+        : present({
+            kind: 'Service',
+            namespace: info.namespace,
+            name: info.source.name,
+            conditions: waypointBound(info.attachment, true),
+          }),
+    )
+    const ofServiceEntries = graph.deriveMany('conditions/serviceEntries', services.entries, (context, info) => {
+      const { entry, visibility, attachment } = info
+      const { namespace = '', name } = entry.metadata
+      const isServed = (entry.spec?.hosts ?? []).some((host) =>
+        context.pick(
+          services.local,
+          serviceKey(namespace, host),
+          (service) => service?.info.source.kind === 'ServiceEntry' && service.info.source.name === name,
+        ),
+      )
+      if (visibility === 'NONE' || !isServed) return []
+      const config = context.pick(base.meshConfig.collection, '', (mesh) => mesh?.serviceEntryVisibility)
+      const conditions = serviceEntryConditions(entry, attachment, visibility, config)
+      return present({ kind: 'ServiceEntry', namespace, name, conditions })
+    })
+    const ofWorkloadEntries = graph.deriveMany(
+      'conditions/workloadEntries',
+      inputs.collections.workloadEntries,
+      (context, { object }, key) => {
+        const attachment = context.get(entryAttachments, key)
+        const { namespace = '', name } = object.metadata
+        const conditions = attachment === undefined ? [] : waypointBound(attachment, false)
+        return present({ kind: 'WorkloadEntry', namespace, name, conditions })
+      },
+    )
+    const ofPolicies = graph.deriveMany(
+      'conditions/policies',
+      inputs.collections.authorizationPolicies,
+      (context, { object }, key) => {
+        const { namespace = '', name } = object.metadata
+        return present({
+          kind: 'AuthorizationPolicy',
+          namespace,
+          name,
+          conditions: context.get(policies.conditions, key) ?? [],
+        })
+      },
+    )
+    return graph.join('conditions', [ofServices, ofServiceEntries, ofWorkloadEntries, ofPolicies])
+  }
+}

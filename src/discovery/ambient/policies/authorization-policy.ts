@@ -1,0 +1,101 @@
+// AuthorizationPolicies as node proxies enforce them, and what their owners are told about it.
+import { create } from '@bufbuild/protobuf'
+import type { AuthorizationPolicy, Condition } from '../../../api/index.ts'
+import { security } from '../../../proto/index.ts'
+import { isTrue } from '../waypoints/attachment.ts'
+import { convertRule } from './match.ts'
+
+export interface ConvertedPolicy {
+  /** Absent where node proxies do not get the policy. */
+  readonly message?: security.Authorization
+  /** The ZtunnelAccepted condition; absent for policies that target something else than workloads. */
+  readonly accepted?: Condition
+  /** Values that were left out because they cannot be read. */
+  readonly invalid: readonly string[]
+}
+
+export function convertAuthorizationPolicy(
+  policy: AuthorizationPolicy,
+  { rootNamespace, dryRunPolicies }: { readonly rootNamespace: string; readonly dryRunPolicies: boolean },
+): ConvertedPolicy {
+  const { metadata, spec = {} } = policy
+  const namespace = metadata.namespace ?? ''
+  const refuse = (message: string): ConvertedPolicy => ({
+    accepted: accepted(policy, 'False', 'UnsupportedValue', message),
+    invalid: [],
+  })
+  const dryRun = isTrue(metadata.annotations?.['istio.io/dry-run'])
+  if (hasTargets(policy)) return { invalid: [] }
+  if (dryRun && !dryRunPolicies) {
+    return refuse(
+      `found policy "${namespace}/${metadata.name}" using dry-run annotation, but support for ambient dry-run authorizationPolicies isn't enabled`,
+    )
+  }
+  const action = spec.action ?? 'ALLOW'
+  if (action !== 'ALLOW' && action !== 'DENY') return refuse(`ztunnel does not support the ${action} action`)
+
+  const rules = (spec.rules ?? []).map((rule) => convertRule(rule, action, namespace))
+  const l7 = [...new Set(rules.flatMap((rule) => rule.l7))].sort()
+  const message = create(security.AuthorizationSchema, {
+    name: metadata.name,
+    namespace,
+    scope: scopeOf(policy, rootNamespace),
+    action: security.Action[action],
+    groups: rules.flatMap(({ group }) => (group === undefined ? [] : [group])),
+    dryRun,
+  })
+  const condition =
+    l7.length === 0
+      ? accepted(policy, 'True', 'Accepted', 'attached to ztunnel')
+      : accepted(
+          policy,
+          'True',
+          'UnsupportedValue',
+          l7Message(
+            l7,
+            action,
+            rules.some(({ enforceable }) => enforceable),
+          ),
+        )
+  return { message, accepted: condition, invalid: rules.flatMap(({ invalid }) => invalid) }
+}
+
+export function hasTargets({ spec }: AuthorizationPolicy): boolean {
+  return spec?.targetRef !== undefined || (spec?.targetRefs ?? []).length > 0
+}
+
+/** The labels of a policy that selects workloads; an empty selector selects all there are, as none does. */
+export function selectedLabels(spec: { selector?: { matchLabels?: Readonly<Record<string, string>> } } | undefined) {
+  const labels = spec?.selector?.matchLabels
+  return labels === undefined || Object.keys(labels).length === 0 ? undefined : labels
+}
+
+function scopeOf({ metadata, spec }: AuthorizationPolicy, rootNamespace: string): security.Scope {
+  if (selectedLabels(spec) !== undefined) return security.Scope.WORKLOAD_SELECTOR
+  return metadata.namespace === rootNamespace ? security.Scope.GLOBAL : security.Scope.NAMESPACE
+}
+
+function accepted(
+  { metadata }: AuthorizationPolicy,
+  status: Condition['status'],
+  reason: string,
+  message: string,
+): Condition {
+  return {
+    type: 'ZtunnelAccepted',
+    status,
+    reason,
+    message,
+    ...(metadata.generation === undefined ? {} : { observedGeneration: metadata.generation }),
+  }
+}
+
+function l7Message(found: readonly string[], action: 'ALLOW' | 'DENY', enforceable: boolean): string {
+  const start = `ztunnel does not support HTTP attributes (found: ${found.join(', ')}). In ambient mode you must use a waypoint proxy to enforce HTTP rules. `
+  if (action === 'ALLOW') {
+    return `${start}Within an ALLOW policy, rules matching HTTP attributes are omitted. This will be more restrictive than requested.`
+  }
+  return enforceable
+    ? `${start}DENY policy with HTTP attributes is enforced without the HTTP rules. This will be more restrictive than requested.`
+    : `${start}After omitting unsupported HTTP attributes, this DENY policy has no enforceable rules at ztunnel and will have no effect. Deploy a waypoint proxy and use a targetRef to enforce this policy.`
+}

@@ -1,0 +1,99 @@
+// PeerAuthentications: which of the policies that node proxies enforce stand for them.
+import { create } from '@bufbuild/protobuf'
+import type { MutualTlsMode, PeerAuthentication } from '../../../api/index.ts'
+import { security } from '../../../proto/index.ts'
+import { compareText } from '../model.ts'
+import { selectedLabels } from './authorization-policy.ts'
+
+export const staticStrictName = 'istio_converted_static_strict'
+
+export interface PeerPolicy {
+  readonly namespace: string
+  readonly name: string
+  readonly created: string
+  readonly selector: Readonly<Record<string, string>> | undefined
+  readonly mode: MutualTlsMode
+  /** By port, ascending. */
+  readonly ports: readonly (readonly [port: number, mode: MutualTlsMode])[]
+}
+
+export function peerPolicy({ metadata, spec }: PeerAuthentication): PeerPolicy {
+  return {
+    namespace: metadata.namespace ?? '',
+    name: metadata.name,
+    created: metadata.creationTimestamp ?? '',
+    selector: selectedLabels(spec),
+    mode: spec?.mtls?.mode ?? 'UNSET',
+    ports: Object.entries(spec?.portLevelMtls ?? {})
+      .filter(([port]) => /^\d{1,5}$/.test(port) && Number(port) <= 65535)
+      .map(([port, mtls]) => [Number(port), mtls?.mode ?? 'UNSET'] as const)
+      .sort(([a], [b]) => a - b),
+  }
+}
+
+/** Of several policies for the same thing the oldest counts, then the first by name. */
+export function oldest(policies: readonly PeerPolicy[]): PeerPolicy | undefined {
+  const [first] = [...policies].sort((a, b) => compareText(a.created, b.created) || compareText(a.name, b.name))
+  return first
+}
+
+/** The first mode that says something, from the most specific level to the mesh; PERMISSIVE where none does. */
+export function effectiveMode(levels: readonly (MutualTlsMode | undefined)[]): Exclude<MutualTlsMode, 'UNSET'> {
+  for (const mode of levels) if (mode !== undefined && mode !== 'UNSET') return mode
+  return 'PERMISSIVE'
+}
+
+/** The name of the policy a workload has to list: of its own converted policy, or of the one that denies all plaintext. */
+export function peerPolicyKeys(
+  base: Exclude<MutualTlsMode, 'UNSET'>,
+  own: PeerPolicy | undefined,
+  rootNamespace: string,
+): string[] {
+  if (own !== undefined && convertedGroups(base, own) !== undefined) {
+    return [`${own.namespace}/${convertedName(own)}`]
+  }
+  return base === 'STRICT' ? [`${rootNamespace}/${staticStrictName}`] : []
+}
+
+/** The policy that stands for one with port levels; undefined where the base mode says it all. */
+export function convertPeerPolicy(
+  base: Exclude<MutualTlsMode, 'UNSET'>,
+  policy: PeerPolicy,
+): security.Authorization | undefined {
+  const groups = convertedGroups(base, policy)
+  if (groups === undefined) return undefined
+  return create(security.AuthorizationSchema, {
+    name: convertedName(policy),
+    namespace: policy.namespace,
+    scope: security.Scope.WORKLOAD_SELECTOR,
+    action: security.Action.DENY,
+    groups,
+  })
+}
+
+/** Denies every connection without an identity. */
+export function staticStrict(rootNamespace: string): security.Authorization {
+  return create(security.AuthorizationSchema, {
+    name: staticStrictName,
+    namespace: rootNamespace,
+    scope: security.Scope.WORKLOAD_SELECTOR,
+    action: security.Action.DENY,
+    groups: [{ rules: [{ matches: [noIdentity()] }] }],
+  })
+}
+
+const convertedName = ({ name }: PeerPolicy): string => `converted_peer_authentication_${name}`
+
+const noIdentity = () => ({ notPrincipals: [{ matchType: { case: 'presence' as const, value: {} } }] })
+
+function convertedGroups(base: Exclude<MutualTlsMode, 'UNSET'>, { ports }: PeerPolicy) {
+  const strict = ports.filter(([, mode]) => mode === 'STRICT').map(([port]) => port)
+  const exempt = ports.filter(([, mode]) => mode === 'PERMISSIVE' || mode === 'DISABLE').map(([port]) => port)
+  if (base === 'STRICT') {
+    if (exempt.length === 0) return undefined
+    const elsewhere = exempt.map((port) => ({ matches: [{ notDestinationPorts: [port] }] }))
+    return [{ rules: [{ matches: [noIdentity()] }, ...elsewhere] }]
+  }
+  if (strict.length === 0) return undefined
+  return strict.map((port) => ({ rules: [{ matches: [{ destinationPorts: [port], ...noIdentity() }] }] }))
+}
