@@ -1,0 +1,32 @@
+// Files that are either the old or the new one, never half of one.
+import { mkdir, readFile, rename, writeFile } from 'node:fs/promises'
+import { dirname } from 'node:path'
+
+/** Writes by way of a temporary file and rename; makes the directories above it. */
+export async function writeFileAtomic(path: string, content: string | Uint8Array, mode = 0o644): Promise<void> {
+  await mkdir(dirname(path), { recursive: true })
+  const temporary = `${path}.${process.pid}.tmp`
+  await writeFile(temporary, content, { mode })
+  await rename(temporary, path)
+}
+
+/** The file's text, or undefined when there is none. */
+export async function readIfThere(path: string): Promise<string | undefined> {
+  try {
+    return await readFile(path, 'utf8')
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined
+    throw error
+  }
+}
+
+/** The parsed JSON file, or undefined when there is none or a crash left it unreadable. */
+export async function readJson<T>(path: string): Promise<T | undefined> {
+  const text = await readIfThere(path)
+  if (text === undefined) return undefined
+  try {
+    return JSON.parse(text) as T
+  } catch {
+    return undefined
+  }
+}
