@@ -25,4 +25,10 @@ export const commands: readonly CommandEntry[] = [
     load: () => import('./cni-agent.ts'),
   },
   { name: 'cni', summary: 'CNI plugin, run by the container runtime', hidden: true, load: () => import('./cni.ts') },
+  {
+    name: 'apiserver',
+    summary: 'Run the embedded Kubernetes-compatible API',
+    hidden: true,
+    load: () => import('./apiserver.ts'),
+  },
 ]

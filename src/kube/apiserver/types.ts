@@ -5,6 +5,9 @@ import type { Cause, KindDefinition, KubeObject, ObjectKey } from '../../api/ind
 
 export type { Cause, KindDefinition, KubeObject, ObjectKey }
 
+/** Done at once, or when the promise resolves. */
+export type MaybeLater = Promise<void> | void
+
 /** The user a request acts as. */
 export interface AuthenticatedUser {
   readonly name: string
@@ -71,8 +74,8 @@ export interface AdmissionRequest {
 /** A stage of admission. Mutating stages of all plugins run first, then the object is validated, then the validating stages run. Refuse by throwing ApiError. */
 export interface AdmissionPlugin {
   readonly name: string
-  mutate?(request: AdmissionRequest): Promise<void> | void
-  validate?(request: AdmissionRequest): Promise<void> | void
+  mutate?(request: AdmissionRequest): MaybeLater
+  validate?(request: AdmissionRequest): MaybeLater
 }
 
 /** The kinds that are served; changes when CRDs do. */
@@ -184,8 +187,8 @@ export interface ApiExtension {
   readonly special?: readonly SpecialHandler[]
   readonly paths?: readonly PathHandler[]
   /** Called once the store is open and before requests are served; may create bootstrap objects. */
-  start?(core: ApiCore): Promise<void> | void
-  close?(): Promise<void> | void
+  start?(core: ApiCore): MaybeLater
+  close?(): MaybeLater
 }
 
 /** What the listener and the client of kubelets need from the PKI. All are PEM texts. */
