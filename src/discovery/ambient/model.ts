@@ -18,7 +18,7 @@ export interface ServicePort {
   readonly number: number
   readonly name: string
   readonly protocol: string
-  /** A number, or the name of a port of the workload. */
+  /** A number (0: not declared, which means the port's own), or the name of a port of the workload. */
   readonly target: number | string
 }
 

@@ -37,7 +37,7 @@ export function kubernetesService(
       number: port.port,
       name: port.name ?? '',
       protocol: port.protocol ?? 'TCP',
-      target: targetOf(port.targetPort, port.port),
+      target: targetOf(port.targetPort),
     })),
     appProtocols: ports.map(appProtocolOfServicePort),
     subjectAltNames: [],
@@ -56,8 +56,8 @@ export function kubernetesService(
   }
 }
 
-function targetOf(targetPort: number | string | undefined, port: number): number | string {
-  if (targetPort === undefined || targetPort === 0 || targetPort === '') return port
+function targetOf(targetPort: number | string | undefined): number | string {
+  if (targetPort === undefined || targetPort === '') return 0
   return typeof targetPort === 'string' && /^\d+$/.test(targetPort) ? Number(targetPort) : targetPort
 }
 

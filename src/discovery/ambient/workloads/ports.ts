@@ -47,9 +47,9 @@ function namedPort(spec: PodPorts | undefined, name: string): number | undefined
 
 /** For a pod in a Kubernetes Service, or in the service of a ServiceEntry. */
 export function podTarget(spec: PodPorts | undefined, kind: 'Service' | 'ServiceEntry') {
-  return ({ name, target }: ServicePort): number | undefined => {
-    if (kind === 'ServiceEntry') return namedPort(spec, name) ?? (typeof target === 'number' ? target : undefined)
-    return typeof target === 'number' ? target : namedPort(spec, target)
+  return (port: ServicePort): number | undefined => {
+    if (kind === 'ServiceEntry') return namedPort(spec, port.name) ?? numericTarget(port)
+    return typeof port.target === 'string' ? namedPort(spec, port.target) : numericTarget(port)
   }
 }
 
@@ -57,8 +57,13 @@ export function podTarget(spec: PodPorts | undefined, kind: 'Service' | 'Service
 export function entryTarget(ports: Readonly<Record<string, number>> | undefined, kind: 'Service' | 'ServiceEntry') {
   const own = (name: string): number | undefined =>
     ports !== undefined && Object.hasOwn(ports, name) ? ports[name] : undefined
-  return ({ name, target }: ServicePort): number | undefined => {
-    if (kind === 'Service' && typeof target === 'string') return own(target)
-    return own(name) ?? (typeof target === 'number' ? target : undefined)
+  return (port: ServicePort): number | undefined => {
+    if (kind === 'Service' && typeof port.target === 'string') return own(port.target)
+    return own(port.name) ?? numericTarget(port)
   }
+}
+
+function numericTarget({ number, target }: ServicePort): number | undefined {
+  if (typeof target === 'string') return undefined
+  return target === 0 ? number : target
 }
