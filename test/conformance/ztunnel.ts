@@ -4,7 +4,9 @@ import { join } from 'node:path'
 import { parse } from 'yaml'
 import type { ListCases } from './adapter.ts'
 import { runAccessLog } from './ztunnel/access-log.ts'
+import { runCertificates } from './ztunnel/certificates.ts'
 import { runConfig } from './ztunnel/config.ts'
+import { runDns } from './ztunnel/dns.ts'
 import { runEndpoints } from './ztunnel/endpoints.ts'
 import { runInbound } from './ztunnel/inbound.ts'
 import { runLoadBalancing } from './ztunnel/load-balancing.ts'
@@ -12,6 +14,7 @@ import { runOutbound } from './ztunnel/outbound.ts'
 import { runRbac } from './ztunnel/rbac.ts'
 import { runServiceLookup } from './ztunnel/service-lookup.ts'
 import type { SuiteFile, TopicRunner } from './ztunnel/topic.ts'
+import { runWireFormats } from './ztunnel/wire-formats.ts'
 
 const runners: Readonly<Record<string, TopicRunner>> = {
   'outbound-routing': runOutbound,
@@ -21,6 +24,9 @@ const runners: Readonly<Record<string, TopicRunner>> = {
   rbac: runRbac,
   endpoints: runEndpoints,
   config: runConfig,
+  dns: runDns,
+  'wire-formats': runWireFormats,
+  certificates: runCertificates,
   'access-log-metrics': runAccessLog,
 }
 

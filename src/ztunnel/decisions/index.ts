@@ -18,4 +18,5 @@ export { identityOf, parseSpiffeId, principal, sameIdentity, spiffeId } from './
 export { decideInbound, decidePlaintext } from './inbound.ts'
 export { routeOutbound } from './outbound.ts'
 export { encodeProxyHeader } from './proxy-protocol.ts'
+export { responseHeaders } from './response.ts'
 export type * from './types.ts'
