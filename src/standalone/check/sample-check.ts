@@ -218,7 +218,7 @@ async function underPolicy({ client }: SampleCheckOptions, name: string, spec: u
       const fetched = await fetchFrom(reader.ip, `${details}/details/0`)
       return fetched.error === undefined ? { not: 'a new connection still passes' } : true
     })
-    const closed = await eventually(settleMs, async () => {
+    const closed = await eventually<{ at: number }>(settleMs, async () => {
       const { state, closedAt } = await heldState(reader.ip, held.id)
       return state === 'closed' ? { at: closedAt ?? since } : { not: 'the established connection is still open' }
     })
