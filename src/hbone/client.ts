@@ -3,6 +3,7 @@ import http2 from 'node:http2'
 import { addAbortSignal, type Duplex } from 'node:stream'
 import { HboneError, messageOf } from './errors.ts'
 import { keepAlive } from './keepalive.ts'
+import type { PeerCertificate } from './peer.ts'
 import { connectTls } from './tls.ts'
 import type { ConnectRequest, Http2Options, TlsOptions, Tunnel, TunnelConnection } from './types.ts'
 
@@ -91,7 +92,7 @@ export async function openTunnelConnection(
         active -= 1
         changed()
       })
-      return answer(stream, request, timeoutMs, connectSignal)
+      return answer(stream, { request, peer, timeoutMs, signal: connectSignal })
     },
   }
 }
@@ -129,10 +130,14 @@ function settled(session: http2.ClientHttp2Session, timeoutMs: number, signal?: 
 
 function answer(
   stream: http2.ClientHttp2Stream,
-  request: ConnectRequest,
-  timeoutMs: number,
-  signal: AbortSignal | undefined,
+  given: {
+    readonly request: ConnectRequest
+    readonly peer: PeerCertificate
+    readonly timeoutMs: number
+    readonly signal: AbortSignal | undefined
+  },
 ): Promise<Tunnel> {
+  const { request, peer, timeoutMs, signal } = given
   return new Promise((resolve, reject) => {
     let cause: unknown
     const finish = (outcome: Tunnel | HboneError) => {
@@ -159,7 +164,7 @@ function answer(
     const respond = (headers: http2.IncomingHttpHeaders & http2.IncomingHttpStatusHeader) => {
       const status = headers[':status'] ?? 0
       if (status !== 200) return finish(new HboneError('STATUS', `http status: ${statusText(status)}`, { status }))
-      finish({ stream, headers: plainHeaders(headers), reset: () => resetStream(stream) })
+      finish({ stream, peer, headers: plainHeaders(headers), reset: () => resetStream(stream) })
     }
     const timer = setTimeout(
       () => finish(new HboneError('TIMEOUT', `no answer to CONNECT ${request.authority} within ${timeoutMs} ms`)),

@@ -31,7 +31,12 @@ function fakeConnection(maxTunnels = 1000): FakeConnection {
     },
     async connect() {
       active += 1
-      const tunnel: Tunnel = { stream: new PassThrough(), headers: {}, reset: () => undefined }
+      const tunnel: Tunnel = {
+        peer: { spiffeIds: [], chain: [] },
+        stream: new PassThrough(),
+        headers: {},
+        reset: () => undefined,
+      }
       tunnels.add(tunnel)
       return tunnel
     },

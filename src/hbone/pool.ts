@@ -1,5 +1,6 @@
 // Tunnel connections shared by the connections of one pod: one attempt per destination at a time, bounded tunnels per connection.
 import { HboneError } from './errors.ts'
+import type { PeerCertificate } from './peer.ts'
 import type { ConnectRequest, Tunnel, TunnelConnection } from './types.ts'
 
 export interface PoolOptions {
@@ -20,6 +21,8 @@ export interface TunnelPool {
   connect(target: PoolTarget, request: ConnectRequest, signal?: AbortSignal): Promise<Tunnel>
   /** Tells all peers goodbye and refuses new tunnels; tunnels in progress go on. */
   drain(): void
+  /** Cuts the connections whose peer is no longer acceptable. */
+  cut(unacceptable: (peer: PeerCertificate) => boolean): void
   /** Closes every connection; those who wait get `pool draining`. */
   close(): void
   readonly connections: number
@@ -179,6 +182,10 @@ export function createTunnelPool(options: PoolOptions): TunnelPool {
           if (!(error instanceof HboneError) || error.code !== 'RETRY' || retries >= maxRetries) throw error
         }
       }
+    },
+    cut(unacceptable) {
+      const all = [...destinations.values()].flatMap(({ connections }) => [...connections]).concat([...leaving])
+      for (const connection of all) if (unacceptable(connection.peer)) connection.destroy()
     },
     drain() {
       closed = true

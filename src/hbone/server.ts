@@ -4,6 +4,7 @@ import type { Socket } from 'node:net'
 import { plainHeaders, resetStream } from './client.ts'
 import { HboneError } from './errors.ts'
 import { keepAlive } from './keepalive.ts'
+import type { PeerCertificate } from './peer.ts'
 import { acceptTls } from './tls.ts'
 import type { Http2Options, TlsOptions, TunnelRequest, TunnelServerConnection } from './types.ts'
 
@@ -49,11 +50,15 @@ export async function serveTunnels(
   // The session's end is told by its close; the streams carry their own errors.
   session.on('error', () => undefined)
   keepAlive(session, options.http2, () => session.destroy())
-  session.on('stream', (stream, headers) => handle(requestOf(stream, headers), connection))
+  session.on('stream', (stream, headers) => handle(requestOf(stream, headers, peer), connection))
   return connection
 }
 
-function requestOf(stream: http2.ServerHttp2Stream, headers: http2.IncomingHttpHeaders): TunnelRequest {
+function requestOf(
+  stream: http2.ServerHttp2Stream,
+  headers: http2.IncomingHttpHeaders,
+  peer: PeerCertificate,
+): TunnelRequest {
   const gone = new AbortController()
   const abort = () => gone.abort(new HboneError('ABORTED', 'the client gave up'))
   const ignoreError = () => undefined
@@ -69,7 +74,7 @@ function requestOf(stream: http2.ServerHttp2Stream, headers: http2.IncomingHttpH
       stream.off('close', abort)
       stream.respond({ ':status': 200, ...answer }, { sendDate: false } as http2.ServerStreamResponseOptions)
       stream.off('error', ignoreError)
-      return { stream, headers: plain, reset: () => resetStream(stream) }
+      return { stream, peer, headers: plain, reset: () => resetStream(stream) }
     },
     reject(status) {
       stream.off('close', abort)

@@ -54,6 +54,8 @@ export interface ConnectRequest {
 /** An open tunnel: bytes both ways, half-closed by `end()`. */
 export interface Tunnel {
   readonly stream: Duplex
+  /** Who is at the other end of the connection that carries it. */
+  readonly peer: PeerCertificate
   /** The other side's headers: of the request at the server, of the 200 at the client. */
   readonly headers: Readonly<Record<string, string | undefined>>
   /** Gives up both directions at once; the other side sees a reset. */

@@ -18,7 +18,7 @@ export async function listenDns(context: PodContext, dns: DnsAnswerer): Promise<
     for (const one of open.splice(0)) one.close()
   }
   try {
-    for (const ip of loopbackAddresses(context)) {
+    for (const ip of listenAddresses(context)) {
       const address = { ip, port: context.options.ports.dns }
       open.push(await listenUdp(context, address, dns))
       const { namespace, options, services } = context
@@ -43,7 +43,8 @@ export async function listenDns(context: PodContext, dns: DnsAnswerer): Promise<
   }
 }
 
-function loopbackAddresses({ namespace, options }: PodContext): readonly string[] {
+function listenAddresses({ namespace, options }: PodContext): readonly string[] {
+  if (options.dnsAddress !== undefined) return [options.dnsAddress]
   if (!options.ipv6) return ['127.0.0.1']
   // /proc/sys/net shows the namespace of the thread that looks.
   const disabled = runInNamespace(namespace, () => readIfPresent('/proc/sys/net/ipv6/conf/lo/disable_ipv6')?.trim())

@@ -23,6 +23,7 @@ function describeTunnelFailure({ code, status, message }: HboneError): Connectio
   switch (code) {
     case 'TLS':
     case 'PEER_IDENTITY':
+      if (message === errorTexts.revoked) return { flag: 'CERT_REVOKED', error: message }
       return { flag: 'TLS_FAILURE', error: errorTexts.tls(message) }
     case 'HTTP2':
       return { flag: 'H2_HANDSHAKE_FAILURE', error: message }

@@ -1,4 +1,5 @@
 // The common course of a connection once its destination is decided: track, authorize, connect, copy, report.
+import type { X509Certificate } from 'node:crypto'
 import type { Socket } from 'node:net'
 import { type RelayEnd, relay } from '../../hbone/index.ts'
 import type { AuthorizationDecision, AuthorizationRequest } from '../decisions/index.ts'
@@ -11,6 +12,8 @@ export const tcpEnd = (stream: Socket): RelayEnd => ({ stream, reset: () => void
 
 export interface Upstream {
   readonly end: RelayEnd
+  /** Of an outbound tunnel. */
+  readonly peerChain?: readonly X509Certificate[]
   /** What the far end of a tunnel inside a tunnel told about itself. */
   readonly remoteDestination?: ConnectionFacts['remoteDestination']
 }
@@ -19,6 +22,8 @@ export interface Forwarding {
   readonly facts: ConnectionFacts
   readonly live: LiveConnection
   readonly authorization?: Omit<AuthorizationRequest, 'destinationWorkload'>
+  /** Of an inbound tunnel. */
+  readonly peerChain?: readonly X509Certificate[]
   /** Asked once the connection is tracked, so that no change of policies falls between. */
   authorize?(): AuthorizationDecision
   /** Aborts when the client gives up while the upstream is being connected. */
@@ -39,8 +44,10 @@ export async function forward(
   const report = services.reports.open(facts)
   const cutting = new AbortController()
   let cutRelay: ((error: Error) => void) | undefined
+  let peerChain = forwarding.peerChain
   const untrack = services.tracker.track({
     live,
+    peerChain: () => peerChain,
     ...(authorization === undefined ? {} : { authorization }),
     cut(error: ConnectionError) {
       cutting.abort(error)
@@ -53,6 +60,7 @@ export async function forward(
       throw new ConnectionError('DENY', errorTexts.policyRejection(decision.reason))
     }
     const upstream = await forwarding.connectUpstream(AbortSignal.any([cutting.signal, clientGone]))
+    peerChain ??= upstream.peerChain
     if (cutting.signal.aborted) {
       upstream.end.reset()
       throw cutting.signal.reason

@@ -1,4 +1,5 @@
 // Tunnels that arrive for the pod: the peer is verified, each CONNECT decided, authorized and carried to the application.
+import type { X509Certificate } from 'node:crypto'
 import type { Socket } from 'node:net'
 import {
   expectTrustDomain,
@@ -70,7 +71,13 @@ export async function serveInbound(context: PodContext, socket: Socket, options:
       },
       (request, { peer }) => {
         const peerIdentity = peer.spiffeIds.map(parseSpiffeId).find((identity) => identity !== undefined)
-        void serveRequest(context, request, { from, to, peerIdentity, preserveSource: options.preserveSource })
+        void serveRequest(context, request, {
+          from,
+          to,
+          peerIdentity,
+          peerChain: peer.chain,
+          preserveSource: options.preserveSource,
+        })
       },
     )
     options.onConnection(connection)
@@ -88,6 +95,7 @@ interface Peer {
   readonly from: SocketAddress
   readonly to: SocketAddress
   readonly peerIdentity: Identity | undefined
+  readonly peerChain: readonly X509Certificate[]
   readonly preserveSource: boolean
 }
 
@@ -132,7 +140,15 @@ async function serveRequest(context: PodContext, request: TunnelRequest, peer: P
 async function carry(
   context: PodContext,
   request: TunnelRequest,
-  { from, to, peerIdentity, preserveSource, local, decision }: Peer & { local: Workload; decision: ConnectDecision },
+  {
+    from,
+    to,
+    peerIdentity,
+    peerChain,
+    preserveSource,
+    local,
+    decision,
+  }: Peer & { local: Workload; decision: ConnectDecision },
 ): Promise<void> {
   const { services, options } = context
   const about = {
@@ -162,6 +178,7 @@ async function carry(
         actualDestination: decision.upstream,
         protocol: 'HBONE',
       },
+      peerChain,
       authorization: about,
       authorize: () => authorizeConnection(context, { ...about, destinationWorkload: local }),
       clientGone: request.signal,

@@ -117,7 +117,8 @@ async function connectUpstream(context: PodContext, route: Route, signal: AbortS
     },
     signal,
   )
-  if (decision.kind === 'hbone') return { end: tunnel }
+  const peerChain = tunnel.peer.chain
+  if (decision.kind === 'hbone') return { end: tunnel, peerChain }
   try {
     const inner = await openInnerTunnel(
       context,
@@ -130,12 +131,12 @@ async function connectUpstream(context: PodContext, route: Route, signal: AbortS
       },
       signal,
     )
-    if (inner.baggage === undefined) return { end: inner.tunnel }
+    if (inner.baggage === undefined) return { end: inner.tunnel, peerChain }
     const remoteDestination = {
       baggage: inner.baggage,
       ...(inner.peerIdentity === undefined ? {} : { identity: inner.peerIdentity }),
     }
-    return { end: inner.tunnel, remoteDestination }
+    return { end: inner.tunnel, peerChain, remoteDestination }
   } catch (error) {
     tunnel.stream.on('error', () => undefined)
     tunnel.reset()

@@ -40,5 +40,5 @@ export async function credentialsOf(context: PodContext, identity: Identity): Pr
 
 /** A check of the peer's identity, with revocation before it. */
 export function peerCheck({ services }: PodContext, reporter: Reporter, check: PeerCheck): PeerCheck {
-  return (peer) => services.revoked?.(reporter, peer.chain) ?? check(peer)
+  return (peer) => services.revocations?.check(reporter, peer.chain) ?? check(peer)
 }

@@ -100,6 +100,15 @@ export async function startPodProxy(given: PodProxyOptions): Promise<PodProxy> {
     throw error
   }
 
+  const { revocations } = services
+  const endRevocations = revocations?.subscribe(() => {
+    tracker.cutRevoked((chain) => revocations.check('destination', chain) !== undefined)
+    pool.cut(({ chain }) => revocations.check('source', chain) !== undefined)
+    for (const server of servers) {
+      if (revocations.check('destination', server.peer.chain) !== undefined) server.destroy()
+    }
+  })
+
   const stop = (reason: string) => {
     const error = new ConnectionError('CONNECT', reason)
     draining = true
@@ -109,6 +118,7 @@ export async function startPodProxy(given: PodProxyOptions): Promise<PodProxy> {
     pool.close()
     for (const server of servers) server.destroy()
     tracker.close()
+    endRevocations?.()
   }
 
   return {

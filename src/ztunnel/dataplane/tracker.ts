@@ -1,4 +1,5 @@
 // The connections of one pod in progress: shown to operators, cut when the pod stops, judged again when policies change.
+import type { X509Certificate } from 'node:crypto'
 import type { AuthorizationDecision, AuthorizationRequest } from '../decisions/index.ts'
 import { authorize } from '../decisions/index.ts'
 import type { PodInfo, Workload } from '../model.ts'
@@ -11,6 +12,8 @@ export interface TrackedConnection {
   readonly live: LiveConnection
   /** Inbound connections: what policies are asked about it. */
   readonly authorization?: Omit<AuthorizationRequest, 'destinationWorkload'>
+  /** The certificates of the tunnel's other end, once they are known. */
+  readonly peerChain?: () => readonly X509Certificate[] | undefined
   /** Ends the connection at once; may be called more than once. */
   cut(error: ConnectionError): void
 }
@@ -20,6 +23,7 @@ export interface ConnectionTracker {
   track(connection: TrackedConnection): () => void
   list(): readonly LiveConnection[]
   cutAll(error: ConnectionError): void
+  cutRevoked(isRevoked: (chain: readonly X509Certificate[]) => boolean): void
   /** Resolves when no connection is left. */
   empty(): Promise<void>
   close(): void
@@ -63,6 +67,13 @@ export function createConnectionTracker({ state, pod, onPolicyEnd }: TrackerOpti
     list: () => [...tracked].map(({ live }) => live),
     cutAll(error) {
       for (const connection of [...tracked]) connection.cut(error)
+    },
+    cutRevoked(isRevoked) {
+      for (const connection of [...tracked]) {
+        const chain = connection.peerChain?.()
+        if (chain === undefined || !isRevoked(chain)) continue
+        connection.cut(new ConnectionError('CERT_REVOKED', errorTexts.revoked))
+      }
     },
     empty() {
       if (tracked.size === 0) return Promise.resolve()

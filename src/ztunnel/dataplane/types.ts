@@ -17,6 +17,8 @@ export interface DataPlaneOptions {
     /** Absent: no socks5 listener. */
     readonly socks5?: number
   }
+  /** Where DNS is answered in each pod; absent: on loopback. */
+  readonly dnsAddress?: string
   readonly ipv6: boolean
   /** SO_MARK of every socket in a pod. */
   readonly mark?: number
@@ -52,8 +54,12 @@ export interface DataPlaneServices {
   readonly state: MeshState
   /** Credentials of an identity (a SPIFFE id). The same certificate is the same value. */
   credentials(identity: Identity): Promise<TlsCredentials>
-  /** Why a peer's chain is refused although it verifies; undefined when it is not. */
-  revoked?(reporter: Reporter, chain: readonly X509Certificate[]): string | undefined
+  readonly revocations?: {
+    /** Why a peer's chain is refused although it verifies; undefined when it is not. */
+    check(reporter: Reporter, chain: readonly X509Certificate[]): string | undefined
+    /** Calls the listener when what is revoked has changed. Returns the function that ends it. */
+    subscribe(listener: () => void): () => void
+  }
   /** An address of a workload known by host name only. */
   resolveHostname(workload: Workload, family: 4 | 6, source: Workload): Promise<string>
   readonly reports: ConnectionReports

@@ -1,0 +1,52 @@
+// The configuration as the data plane takes it.
+import { defaultHttp2Options } from '../hbone/index.ts'
+import type { ZtunnelConfig } from './config/index.ts'
+import type { DataPlaneOptions } from './dataplane/index.ts'
+
+const connectTimeoutMs = 10_000
+const localWorkloadTimeoutMs = 5_000
+
+export function dataPlaneOptions(config: ZtunnelConfig): DataPlaneOptions {
+  const { keepalive, socks5Port, packetMark } = config
+  return {
+    network: config.network,
+    ports: {
+      outbound: config.outboundPort,
+      plaintext: config.inboundPlaintextPort,
+      hbone: config.inboundHbonePort,
+      dns: config.dnsProxyAddress.port,
+      ...(socks5Port === undefined ? {} : { socks5: socks5Port }),
+    },
+    ...(config.dnsProxyAddress.host === 'localhost' ? {} : { dnsAddress: config.dnsProxyAddress.host }),
+    ipv6: config.ipv6Enabled,
+    ...(packetMark === undefined ? {} : { mark: packetMark }),
+    transparent: config.originalSource === undefined ? 'attempt' : config.originalSource ? 'required' : 'never',
+    reusePort: config.mode === 'dedicated' || config.inpodPortReuse,
+    ...(keepalive === undefined
+      ? {}
+      : {
+          keepalive: {
+            timeSeconds: Math.ceil(keepalive.timeMs / 1000),
+            intervalSeconds: Math.ceil(keepalive.intervalMs / 1000),
+            retries: keepalive.retries,
+            userTimeout: config.userTimeoutMs !== undefined,
+          },
+        }),
+    http2: {
+      ...defaultHttp2Options,
+      streamWindowBytes: config.http2.streamWindow,
+      connectionWindowBytes: config.http2.connectionWindow,
+      maxFrameBytes: config.http2.frameSize,
+    },
+    pool: {
+      maxTunnelsPerConnection: config.pool.maxStreamsPerConnection,
+      unusedTimeoutMs: config.pool.unusedReleaseMs,
+    },
+    localhostAppTunnel: config.localhostAppTunnel,
+    baggage: config.responseBaggage,
+    allowTls12: config.tls12Enabled,
+    ...(config.compliancePolicy === 'pqc' ? { groups: 'X25519MLKEM768' } : {}),
+    connectTimeoutMs,
+    localWorkloadTimeoutMs,
+  }
+}
