@@ -1,7 +1,8 @@
 // `lateen exec`: runs a command in a container, over the API server's WebSocket.
 import { Command } from 'commander'
 import WebSocket from 'ws'
-import { type ConnectionOptions, connectionOf, UsageError, withConnectionOptions } from './connection.ts'
+import { type ConnectionOptions, connectionOf, UsageError, withClient, withConnectionOptions } from './connection.ts'
+import { podNameOf } from './pod-names.ts'
 
 interface ExecOptions extends ConnectionOptions {
   readonly container?: string
@@ -16,21 +17,24 @@ const protocols = ['v5.channel.k8s.io', 'v4.channel.k8s.io']
 export function create(): Command {
   const command = new Command('exec')
     .description('Run a command in a container.')
-    .argument('<pod>', 'name of the pod, or namespace/name')
+    .argument('<pod>', 'name of the pod, or of what runs it: deploy/reviews-v1, ds/ztunnel, svc/reviews')
     .argument('<command...>', 'the command, after --')
     .option('-c, --container <name>', 'container (default: the first)')
     .option('-i, --stdin', 'pass standard input on')
     .option('-t, --tty', 'with a terminal')
-    .addHelpText('after', '\nExample:\n  lateen exec -n bookinfo productpage-0 -- curl -s reviews:9080/reviews/0')
-  return withConnectionOptions(command).action(async (pod: string, words: string[], options: ExecOptions) => {
-    process.exitCode = await exec(pod, words, options)
+    .addHelpText(
+      'after',
+      '\nExample:\n  lateen exec -n library deploy/reader -- lateen sample fetch http://details:9080/details/0',
+    )
+  return withConnectionOptions(command).action(async (target: string, words: string[], options: ExecOptions) => {
+    process.exitCode = await exec(target, words, options)
   })
 }
 
-async function exec(pod: string, words: readonly string[], options: ExecOptions): Promise<number> {
+async function exec(target: string, words: readonly string[], options: ExecOptions): Promise<number> {
   const connection = await connectionOf(options)
-  const [name, inNamespace] = pod.includes('/') ? pod.split('/').reverse() : [pod, undefined]
-  const namespace = inNamespace ?? options.namespace ?? (connection.namespace || 'default')
+  const namespace = options.namespace ?? (connection.namespace || 'default')
+  const name = await withClient(options, (client) => podNameOf(client, namespace, target))
   const query = new URLSearchParams(words.map((word): [string, string] => ['command', word]))
   const tty = options.tty === true
   for (const [key, on] of [

@@ -1,6 +1,7 @@
 // `lateen logs`: what a container has written.
 import { Command } from 'commander'
 import { type ConnectionOptions, UsageError, withClient, withConnectionOptions } from './connection.ts'
+import { podNameOf } from './pod-names.ts'
 
 interface LogOptions extends ConnectionOptions {
   readonly container?: string
@@ -14,16 +15,16 @@ interface LogOptions extends ConnectionOptions {
 export function create(): Command {
   const command = new Command('logs')
     .description('Print the log of a container.')
-    .argument('<pod>', 'name of the pod, or namespace/name')
+    .argument('<pod>', 'name of the pod, or of what runs it: deploy/reviews-v1, ds/ztunnel, svc/reviews')
     .option('-c, --container <name>', 'container (default: the first)')
     .option('-f, --follow', 'go on as the log grows')
     .option('--tail <lines>', 'only the last lines')
     .option('--since <seconds>', 'only lines newer than this many seconds')
     .option('-p, --previous', 'the log of the container before its last restart')
     .option('--timestamps', 'with the time of each line')
-  return withConnectionOptions(command).action((pod: string, options: LogOptions) => {
-    const [name, inNamespace] = pod.includes('/') ? pod.split('/').reverse() : [pod, undefined]
-    return withClient(options, async (client, namespace) => {
+  return withConnectionOptions(command).action((target: string, options: LogOptions) =>
+    withClient(options, async (client, namespace) => {
+      const name = await podNameOf(client, namespace, target)
       const query = new URLSearchParams()
       if (options.container !== undefined) query.set('container', options.container)
       if (options.follow) query.set('follow', 'true')
@@ -31,7 +32,7 @@ export function create(): Command {
       if (options.since !== undefined) query.set('sinceSeconds', options.since.replace(/s$/, ''))
       if (options.previous) query.set('previous', 'true')
       if (options.timestamps) query.set('timestamps', 'true')
-      const response = await client.request(`/api/v1/namespaces/${inNamespace ?? namespace}/pods/${name}/log?${query}`)
+      const response = await client.request(`/api/v1/namespaces/${namespace}/pods/${name}/log?${query}`)
       if (!response.ok) {
         const text = await response.text()
         throw new UsageError(text.startsWith('{') ? String((JSON.parse(text) as { message?: string }).message) : text)
@@ -40,6 +41,6 @@ export function create(): Command {
         // Waiting for a slow terminal keeps the rest of the log on the node.
         if (!process.stdout.write(chunk)) await new Promise((resolve) => process.stdout.once('drain', resolve))
       }
-    })
-  })
+    }),
+  )
 }
