@@ -32,4 +32,10 @@ export const commands: readonly CommandEntry[] = [
     hidden: true,
     load: () => import('./apiserver.ts'),
   },
+  {
+    name: 'controllers',
+    summary: 'Run the scheduler and the controllers of the embedded cluster',
+    hidden: true,
+    load: () => import('./controllers.ts'),
+  },
 ]
