@@ -29,6 +29,7 @@ const innerRooms = [
   'discovery/ambient',
   'discovery/envoy',
   'discovery/gateway',
+  'standalone/controllers',
 ]
 
 const src = join(import.meta.dirname, '../src')
