@@ -43,5 +43,13 @@ export type CollectionReport =
       readonly key: string
       readonly inputs: readonly string[]
     }
+  /** An index (or group) could not tell the keys of a value: it is found under none. */
+  | {
+      readonly kind: 'index-failed'
+      readonly collection: string
+      readonly index: string
+      readonly key: string
+      readonly error: unknown
+    }
   /** A subscriber threw; the others were called. */
   | { readonly kind: 'listener-failed'; readonly collection: string; readonly error: unknown }

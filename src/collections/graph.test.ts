@@ -284,6 +284,25 @@ test('a function that throws keeps the last good value and is reported', () => {
   assert.equal(parsed.get('a'), undefined)
 })
 
+test('a value whose index keys cannot be told is found under none, and the others are found', () => {
+  const { graph, reports } = graphWithReports()
+  const lists = graph.input<{ readonly words: readonly string[] }>('lists')
+  const byWord = graph.index('byWord', lists, ({ words }) => words.map((word) => word.toLowerCase()))
+  const groups = graph.group('groups', lists, ({ words }) => words.map((word) => word.toLowerCase()))
+  graph.transaction(() => {
+    lists.set('bad', { words: null } as never)
+    lists.set('good', { words: ['X'] })
+  })
+  assert.equal(byWord.get('x').length, 1)
+  assert.equal(groups.get('x')?.length, 1)
+  assert.deepEqual(
+    reports.map(({ kind }) => kind),
+    ['index-failed', 'index-failed'],
+  )
+  lists.set('bad', { words: ['x'] })
+  assert.equal(byWord.get('x').length, 2)
+})
+
 test('a subscriber that throws does not keep the others from hearing', () => {
   const { graph, reports } = graphWithReports()
   const numbers = graph.input<number>('numbers')

@@ -27,10 +27,18 @@ export function createGroup<T>(
       }
     },
   })
+  const groupsFor = (value: T, key: string): readonly string[] => {
+    try {
+      return [...new Set(keysOf(value, key))]
+    } catch (error) {
+      graph.report({ kind: 'index-failed', collection: source.name, index: name, key, error })
+      return []
+    }
+  }
   const move = (key: string, changed: Set<string>): void => {
     const value = source.get(key)
     const before = groupsOf.get(key) ?? []
-    const after = value === undefined ? [] : [...new Set(keysOf(value, key))]
+    const after = value === undefined ? [] : groupsFor(value, key)
     for (const group of before) {
       changed.add(group)
       const keys = members.get(group)

@@ -149,9 +149,20 @@ export class Store<T> implements Collection<T> {
     return [{ kind: 'updated', key, old, new: value }]
   }
 
+  /** A value whose keys cannot be told is under none: the others must not suffer. */
+  #indexKeys(index: IndexTable, key: string, value: T | undefined): Set<string> {
+    if (value === undefined) return new Set()
+    try {
+      return new Set(index.keysOf(value, key))
+    } catch (error) {
+      this.graph.report({ kind: 'index-failed', collection: this.name, index: index.name, key, error })
+      return new Set()
+    }
+  }
+
   #updateIndex(index: IndexTable, key: string, old: T | undefined, value: T | undefined): void {
-    const before = new Set(old === undefined ? [] : index.keysOf(old, key))
-    const after = new Set(value === undefined ? [] : index.keysOf(value, key))
+    const before = this.#indexKeys(index, key, old)
+    const after = this.#indexKeys(index, key, value)
     for (const indexKey of before) {
       index.sorted.delete(indexKey)
       if (after.has(indexKey)) continue

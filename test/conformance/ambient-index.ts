@@ -3,7 +3,8 @@ import assert from 'node:assert/strict'
 import { existsSync, readdirSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import type { JsonValue } from '@bufbuild/protobuf'
-import type { AmbientMeshConfig } from '../../src/discovery/index.ts'
+import { objectName, type ServiceEntry } from '../../src/api/index.ts'
+import { AddressAllocator, type AmbientMeshConfig, type HostAddress } from '../../src/discovery/index.ts'
 import type { EncodedResource, ResourceSource } from '../../src/xds/index.ts'
 import type { ConformanceCase, ListCases } from './adapter.ts'
 import { addressOf, authorizationOf, expectedAddress, expectedAuthorization } from './ambient/compare.ts'
@@ -58,7 +59,7 @@ export const cases: ListCases = (suiteDir) =>
         return { name, pending: 'needs the xDS server of the control plane', run: () => undefined }
       }
       if (existsSync(join(dir, 'ipalloc.yaml'))) {
-        return { name, pending: 'needs the address allocator', run: () => undefined }
+        return { name, run: () => runAllocation(join(dir, 'ipalloc.yaml')) }
       }
       return { name, run: () => assert.fail('unknown kind of case') }
     })
@@ -82,6 +83,36 @@ function runSteps(dir: string): void {
     checkResources(expected, addresses.stop(), authorizations.stop(), at === 0, mesh, context)
     checkLookups(mesh, expected.lookups ?? {}, context)
     if (expected.conditions !== undefined) checkConditions(mesh, expected.conditions, context)
+  }
+}
+
+interface AllocationCase {
+  readonly ipv4Prefix: string
+  readonly ipv6Prefix: string
+  readonly steps: readonly {
+    readonly apply: readonly ServiceEntry[]
+    readonly expect: Readonly<Record<string, readonly HostAddress[]>>
+  }[]
+}
+
+/** Entries are kept as the API keeps them: what is applied replaces, what is written comes back as an event. */
+function runAllocation(file: string): void {
+  const { ipv4Prefix, ipv6Prefix, steps } = readYaml<AllocationCase>(file)
+  const exhausted = (): void => assert.fail('range exhausted')
+  const allocator = new AddressAllocator({ ipv4Prefix, ipv6Prefix, exhausted })
+  const stored = new Map<string, ServiceEntry>()
+  for (const [at, { apply, expect }] of steps.entries()) {
+    let events = apply
+    while (events.length > 0) {
+      for (const entry of events) stored.set(objectName(entry), entry)
+      const writes = allocator.update(events.map((entry) => [objectName(entry), entry] as const))
+      events = writes.map(({ entry, addresses }) => ({ ...entry, status: { ...entry.status, addresses } }))
+    }
+    for (const [name, expected] of Object.entries(expect)) {
+      const text = ({ host, value }: { readonly host?: string; readonly value: string }): string => `${host} ${value}`
+      const found = (stored.get(name)?.status?.addresses ?? []).map(text).sort()
+      assert.deepEqual(found, expected.map(text).sort(), `step ${at + 1}: addresses of ${name}`)
+    }
   }
 }
 

@@ -1,5 +1,12 @@
 // The ambient index: from the objects of the clusters to the resources of the Workload API. In: collections of objects,
 // mesh config, settings. Out: the Address, Workload and Authorization resources, and the status conditions to be written.
+export {
+  AddressAllocator,
+  type AllocationWrite,
+  type AllocatorOptions,
+  type HostAddress,
+} from './allocation/allocator.ts'
+export { type AllocationOptions, allocationPatch, runAddressAllocation } from './allocation/run-allocation.ts'
 export { type AmbientIndex, createAmbientIndex } from './ambient-index.ts'
 export { type ObjectConditions, ownedConditionTypes } from './conditions.ts'
 export {

@@ -25,6 +25,9 @@ export interface WorkloadGraph {
   readonly entryAttachments: Collection<Attachment>
 }
 
+/** For values passed on unchanged: those that are equal are identical. */
+const sameMessage = (a: WorkloadInfo, b: WorkloadInfo): boolean => a.message === b.message
+
 export function createWorkloadGraph(
   { graph, collections }: AmbientInputs,
   base: Base,
@@ -224,10 +227,10 @@ export function createWorkloadGraph(
   })
 
   const byUid = (name: string, source: Collection<WorkloadInfo>): Collection<WorkloadInfo> =>
-    graph.deriveMany(name, source, (_, info) => [[info.message.uid, info] as const])
+    graph.deriveMany(name, source, (_, info) => [[info.message.uid, info] as const], { equals: sameMessage })
   const sent = [byUid('workloads/pods/uid', pods), byUid('workloads/entries/uid', entries), endpoints, slices, gateways]
   return {
-    workloads: graph.join('workloads', sent),
+    workloads: graph.join('workloads', sent, { equals: sameMessage }),
     entryAttachments: graph.derive('workloads/entries/waypoints', entryAttachments, (_, { attachment }) => attachment),
   }
 }

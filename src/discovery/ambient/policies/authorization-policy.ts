@@ -18,7 +18,8 @@ export function convertAuthorizationPolicy(
   policy: AuthorizationPolicy,
   { rootNamespace, dryRunPolicies }: { readonly rootNamespace: string; readonly dryRunPolicies: boolean },
 ): ConvertedPolicy {
-  const { metadata, spec = {} } = policy
+  const { metadata } = policy
+  const spec = policy.spec ?? {}
   const namespace = metadata.namespace ?? ''
   const refuse = (message: string): ConvertedPolicy => ({
     accepted: accepted(policy, 'False', 'UnsupportedValue', message),
@@ -34,7 +35,9 @@ export function convertAuthorizationPolicy(
   const action = spec.action ?? 'ALLOW'
   if (action !== 'ALLOW' && action !== 'DENY') return refuse(`ztunnel does not support the ${action} action`)
 
-  const rules = (spec.rules ?? []).map((rule) => convertRule(rule, action, namespace))
+  const written: unknown = spec.rules ?? []
+  // What is no list is one rule that cannot be read.
+  const rules = (Array.isArray(written) ? written : [written]).map((rule) => convertRule(rule, action, namespace))
   const l7 = [...new Set(rules.flatMap((rule) => rule.l7))].sort()
   const message = create(security.AuthorizationSchema, {
     name: metadata.name,

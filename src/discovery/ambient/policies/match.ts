@@ -32,9 +32,28 @@ interface Findings {
   readonly invalid: string[]
 }
 
-/** `namespace` is that of the policy. */
+/** `namespace` is that of the policy. A rule that cannot be read at all never admits: it is dropped from an ALLOW policy, and matches everything in a DENY policy. */
 export function convertRule(rule: AuthorizationRule, action: 'ALLOW' | 'DENY', namespace: string): ConvertedRule {
   const findings: Findings = { action, namespace, l7: [], invalid: [] }
+  try {
+    const rules = rulesOf(rule, findings)
+    const dropped = action === 'ALLOW' && findings.l7.length > 0
+    return {
+      group: dropped ? undefined : { rules },
+      l7: findings.l7,
+      invalid: findings.invalid,
+      enforceable: !dropped && rules.every(({ matches }) => matches.some((match) => Object.keys(match).length > 0)),
+    }
+  } catch (error) {
+    const invalid = [`rule: ${error instanceof Error ? error.message : String(error)}`]
+    return action === 'ALLOW'
+      ? { group: undefined, l7: [], invalid, enforceable: false }
+      : { group: { rules: [] }, l7: [], invalid, enforceable: true }
+  }
+}
+
+function rulesOf(rule: AuthorizationRule, findings: Findings): { matches: MatchInit[] }[] {
+  noteUnknown(rule, ['from', 'to', 'when'], findings)
   const rules: { matches: MatchInit[] }[] = []
   const add = (matches: MatchInit[]): void => {
     if (matches.length > 0) rules.push({ matches })
@@ -42,20 +61,33 @@ export function convertRule(rule: AuthorizationRule, action: 'ALLOW' | 'DENY', n
   add((rule.to ?? []).map(({ operation }) => operationMatch(operation ?? {}, findings)))
   add((rule.from ?? []).map(({ source }) => sourceMatch(source ?? {}, findings)))
   for (const condition of rule.when ?? []) add([conditionMatch(condition, findings)])
-  const dropped = action === 'ALLOW' && findings.l7.length > 0
-  return {
-    group: dropped ? undefined : { rules },
-    l7: findings.l7,
-    invalid: findings.invalid,
-    enforceable: !dropped && rules.every(({ matches }) => matches.some((match) => Object.keys(match).length > 0)),
-  }
+  return rules
+}
+
+/** A restriction that is not known here must not be lost: it counts among those that cannot be judged. */
+function noteUnknown(part: object, known: readonly string[], findings: Findings): void {
+  for (const name of Object.keys(part)) if (!known.includes(name)) findings.l7.push(name)
 }
 
 const l7Operation = ['hosts', 'notHosts', 'methods', 'notMethods', 'paths', 'notPaths'] as const
+const l4Operation = ['ports', 'notPorts']
+const l4Source = [
+  'principals',
+  'notPrincipals',
+  'namespaces',
+  'notNamespaces',
+  'serviceAccounts',
+  'notServiceAccounts',
+  'ipBlocks',
+  'notIpBlocks',
+  'trustDomains',
+  'notTrustDomains',
+]
 const l7Source = ['remoteIpBlocks', 'notRemoteIpBlocks', 'requestPrincipals', 'notRequestPrincipals'] as const
 
 function operationMatch(operation: AuthorizationOperation, findings: Findings): MatchInit {
   for (const name of l7Operation) if (isSet(operation[name])) findings.l7.push(name)
+  noteUnknown(operation, [...l7Operation, ...l4Operation], findings)
   return new MatchBuilder(findings)
     .positive('destinationPorts', 'ports', operation.ports, parsePort)
     .negative('notDestinationPorts', 'notPorts', operation.notPorts, parsePort)
@@ -64,6 +96,7 @@ function operationMatch(operation: AuthorizationOperation, findings: Findings): 
 
 function sourceMatch(source: AuthorizationSource, findings: Findings): MatchInit {
   for (const name of l7Source) if (isSet(source[name])) findings.l7.push(name)
+  noteUnknown(source, [...l7Source, ...l4Source], findings)
   const account = (text: string) => parseServiceAccount(text, findings.namespace)
   const builder = new MatchBuilder(findings)
     .positive('namespaces', 'namespaces', source.namespaces, parseString)

@@ -23,11 +23,26 @@ export function peerPolicy({ metadata, spec }: PeerAuthentication): PeerPolicy {
     name: metadata.name,
     created: metadata.creationTimestamp ?? '',
     selector: selectedLabels(spec),
-    mode: spec?.mtls?.mode ?? 'UNSET',
+    mode: readMode(spec?.mtls?.mode),
     ports: Object.entries(spec?.portLevelMtls ?? {})
       .filter(([port]) => /^\d{1,5}$/.test(port) && Number(port) <= 65535)
-      .map(([port, mtls]) => [Number(port), mtls?.mode ?? 'UNSET'] as const)
+      .map(([port, mtls]) => [Number(port), readMode(mtls?.mode)] as const)
       .sort(([a], [b]) => a - b),
+  }
+}
+
+/** A word that is no mode was meant to say something: it counts as the mode that lets nothing unproven in. */
+function readMode(mode: string | null | undefined): MutualTlsMode {
+  switch (mode) {
+    case undefined:
+    case null:
+    case 'UNSET':
+      return 'UNSET'
+    case 'DISABLE':
+    case 'PERMISSIVE':
+      return mode
+    default:
+      return 'STRICT'
   }
 }
 
