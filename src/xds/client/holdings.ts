@@ -10,7 +10,7 @@ type RequestFields = MessageInitShape<typeof discovery.DeltaDiscoveryRequestSche
 export interface Holdings {
   readonly typeUrl: string
   readonly onDemand: boolean
-  /** True once a response was accepted whole. */
+  /** True once a response was accepted whole; an on-demand type has nothing to wait for. */
   synced: boolean
   readonly versions: Map<string, string>
   /** Names asked for by the owner (on-demand types). */
@@ -19,7 +19,7 @@ export interface Holdings {
 
 export function createHoldings(type: { readonly typeUrl: string; readonly onDemand?: boolean }): Holdings {
   const onDemand = type.onDemand === true
-  return { typeUrl: type.typeUrl, onDemand, synced: !onDemand ? false : true, versions: new Map(), asked: new Set() }
+  return { typeUrl: type.typeUrl, onDemand, synced: onDemand, versions: new Map(), asked: new Set() }
 }
 
 /** The first request of a stream for this type. */

@@ -1,0 +1,251 @@
+// One stream: requests and pushes in one sequence, at most one message on the way, and no more memory than changed names for a client that doesn't read.
+import { randomUUID } from 'node:crypto'
+import type { Scope } from '../../observability/index.ts'
+import type { discovery } from '../../proto/index.ts'
+import { stepDelta } from './delta.ts'
+import { type ProxyNode, textOf } from './node.ts'
+import type { Wave } from './push-lane.ts'
+import type { SendBudget } from './send-budget.ts'
+import { sotwContent, sotwPush, stepSotw } from './sotw.ts'
+import { type Content, hasPending, noteChanges, type ServedType, takePending, type Watch } from './watch.ts'
+import { deltaResource, deltaResponse, type Envelope, removedResource, sotwResource, sotwResponse } from './wire.ts'
+
+export type Request =
+  | { readonly kind: 'delta'; readonly message: discovery.DeltaDiscoveryRequest }
+  | { readonly kind: 'sotw'; readonly message: discovery.DiscoveryRequest }
+
+/** The other end of the stream. */
+export interface Outlet {
+  /** `done` is called when the bytes have left this process or the stream is dead. */
+  write(message: Buffer, done: () => void): void
+  /** Stops and resumes the flow of requests. */
+  hold(on: boolean): void
+  fail(error: unknown): void
+}
+
+export interface ConnectionOptions {
+  readonly id: string
+  readonly node: ProxyNode
+  readonly identities: readonly string[]
+  readonly peer: string
+  /** In the order in which they are pushed. */
+  readonly types: readonly ServedType[]
+  readonly outlet: Outlet
+  readonly budget: SendBudget
+  readonly controlPlane: string
+  readonly nextVersion: () => string
+  readonly events: ConnectionEvents
+  readonly log: Scope
+}
+
+export interface ConnectionEvents {
+  sent(typeUrl: string, bytes: number): void
+  stale(typeUrl: string): void
+  rejected(typeUrl: string, node: string, message: string): void
+}
+
+export interface Connection {
+  readonly id: string
+  readonly node: ProxyNode
+  readonly identities: readonly string[]
+  readonly peer: string
+  readonly connectedAt: Date
+  readonly watches: ReadonlyMap<string, Watch>
+  receive(request: Request): void
+  /** Notes the changes that concern this client and sends what it can take. */
+  push(wave: Wave): void
+  close(): void
+}
+
+/** Requests waiting beyond this stop the flow. */
+const mostWaiting = 16
+
+/** A client opens a stream with one request a type: they are awaited for a moment, so that the order of the answers is ours. */
+const firstPauseMs = 2
+
+type Message = (envelope: Envelope) => Buffer
+
+export function createConnection(options: ConnectionOptions): Connection {
+  const { types, outlet, node, events, log } = options
+  const nodeName = textOf(node.metadata, 'NODE_NAME')
+  const byUrl = new Map(types.map((type, order) => [type.source.typeUrl, { type, order }]))
+  const watches = new Map<string, Watch>()
+  const waiting: Request[] = []
+  const follow: string[] = []
+  let protocol: Request['kind'] = 'delta'
+  let sending = false
+  let closed = false
+  let soon: NodeJS.Timeout | undefined
+
+  function pump(): void {
+    clearTimeout(soon)
+    soon = undefined
+    while (!sending && !closed) {
+      const next = nextAnswer() ?? nextFollow() ?? nextPush()
+      if (next === undefined) return
+      send(next.watch, next.content)
+    }
+  }
+
+  function nextAnswer(): Outgoing | undefined {
+    for (let request = takeRequest(); request !== undefined; request = takeRequest()) {
+      const outgoing = stepOf(request)
+      if (outgoing !== undefined) return outgoing
+    }
+    return undefined
+  }
+
+  /** Requests are answered in the order in which types are pushed; those of one type in theirs. */
+  function takeRequest(): Request | undefined {
+    let best = -1
+    let bestOrder = Infinity
+    waiting.forEach(({ message }, index) => {
+      const order = byUrl.get(message.typeUrl)?.order ?? -1
+      if (order < bestOrder) [best, bestOrder] = [index, order]
+    })
+    const [request] = best === -1 ? [] : waiting.splice(best, 1)
+    if (request !== undefined && waiting.length === mostWaiting - 1) outlet.hold(false)
+    return request
+  }
+
+  function stepOf(request: Request): Outgoing | undefined {
+    const { typeUrl } = request.message
+    const type = byUrl.get(typeUrl)?.type
+    if (type === undefined) {
+      log.debug('a type that is not served was asked for', { client: options.id, type: typeUrl })
+      return undefined
+    }
+    const known = watches.get(typeUrl)
+    const step =
+      request.kind === 'delta'
+        ? stepDelta(known, type, request.message, nodeName)
+        : stepSotw(known, type, request.message)
+    switch (step.kind) {
+      case 'silent':
+        if (step.reason === 'stale') events.stale(typeUrl)
+        if (step.reason === 'nack') events.rejected(typeUrl, node.id, request.message.errorDetail?.message ?? '')
+        return undefined
+      case 'forget':
+        watches.delete(typeUrl)
+        return undefined
+      case 'answer':
+        watches.set(typeUrl, step.watch)
+        if (request.kind === 'delta' || known === undefined) afterAnswer(type)
+        return { watch: step.watch, content: step.content }
+    }
+  }
+
+  function afterAnswer(type: ServedType): void {
+    const followed = type.followedBy === undefined ? undefined : watches.get(type.followedBy)
+    if (followed === undefined || type.followedBy === undefined) return
+    if (protocol === 'sotw') followed.alwaysRespond = true
+    else follow.push(type.followedBy)
+  }
+
+  function nextFollow(): Outgoing | undefined {
+    const typeUrl = follow.shift()
+    const watch = typeUrl === undefined ? undefined : watches.get(typeUrl)
+    return watch === undefined ? undefined : { watch, content: () => sotwContent(watch, watch.names) }
+  }
+
+  function nextPush(): Outgoing | undefined {
+    for (const part of ['changes', 'removals'] as const) {
+      for (const type of types) {
+        const watch = watches.get(type.source.typeUrl)
+        if (watch === undefined || watch.pending.size === 0) continue
+        const isSplit = type.removals === 'last' && protocol === 'delta'
+        if (part === 'removals' && !isSplit) continue
+        const wanted = isSplit ? part : 'all'
+        if (!hasPending(watch, wanted)) continue
+        return { watch, content: () => (protocol === 'sotw' ? sotwPush(watch) : takePending(watch, wanted)) }
+      }
+    }
+    return undefined
+  }
+
+  function send(watch: Watch, content: () => Content | undefined): void {
+    sending = true
+    options.budget.enter((sent) => {
+      const done = (): void => {
+        sent()
+        sending = false
+        pump()
+      }
+      if (closed) {
+        done()
+        return 0
+      }
+      try {
+        const now = content()
+        if (now === undefined) {
+          done()
+          return 0
+        }
+        const message = encode(watch, now)
+        outlet.write(message, done)
+        return message.byteLength
+      } catch (error) {
+        outlet.fail(error)
+        done()
+        return 0
+      }
+    })
+  }
+
+  function encode(watch: Watch, content: Content): Buffer {
+    const { typeUrl } = watch.type.source
+    const version = options.nextVersion()
+    const nonce = `${version}/${randomUUID()}`
+    const message = messageOf(protocol, watch, content)({ typeUrl, version, nonce, controlPlane: options.controlPlane })
+    watch.nonceSent = nonce
+    watch.lastSentAt = new Date()
+    events.sent(typeUrl, message.byteLength)
+    return message
+  }
+
+  return {
+    id: options.id,
+    node,
+    identities: options.identities,
+    peer: options.peer,
+    connectedAt: new Date(),
+    watches,
+    receive(request) {
+      if (closed) return
+      protocol = request.kind
+      waiting.push(request)
+      if (waiting.length >= mostWaiting) outlet.hold(true)
+      if (watches.size > 0) pump()
+      else soon ??= setTimeout(pump, firstPauseMs)
+    },
+    push(wave) {
+      for (const [typeUrl, changes] of wave) {
+        const watch = watches.get(typeUrl)
+        if (watch !== undefined) noteChanges(watch, changes, nodeName)
+      }
+      pump()
+    },
+    close() {
+      closed = true
+      clearTimeout(soon)
+      waiting.length = 0
+      watches.clear()
+    },
+  }
+}
+
+interface Outgoing {
+  readonly watch: Watch
+  readonly content: () => Content | undefined
+}
+
+function messageOf(protocol: Request['kind'], watch: Watch, { resources, removed }: Content): Message {
+  const { typeUrl } = watch.type.source
+  if (protocol === 'sotw') {
+    const parts = resources.flatMap((resource) => sotwResource(typeUrl, resource))
+    return (envelope) => sotwResponse(envelope, parts)
+  }
+  const parts = resources.flatMap((resource) => deltaResource(typeUrl, resource, !watch.wildcard))
+  for (const name of removed) parts.push(removedResource(name))
+  return (envelope) => deltaResponse(envelope, parts)
+}

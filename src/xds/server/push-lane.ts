@@ -1,0 +1,65 @@
+// Changes wait here until nothing new came for a moment, so that a burst becomes one push.
+import type { ResourceChange } from '../types.ts'
+
+export interface QuietTimes {
+  /** How long nothing new must have come, in milliseconds. */
+  readonly afterMs: number
+  /** The longest a change waits. */
+  readonly maxMs: number
+}
+
+export type Wave = ReadonlyMap<string, readonly ResourceChange[]>
+
+export interface PushLane {
+  add(typeUrl: string, changes: readonly ResourceChange[]): void
+  close(): void
+}
+
+export function createPushLane(times: QuietTimes, push: (wave: Wave) => void): PushLane {
+  let waiting = new Map<string, Map<string, ResourceChange>>()
+  let timer: NodeJS.Timeout | undefined
+  let firstAt = 0
+  let lastAt = 0
+
+  function fire(): void {
+    const now = performance.now()
+    const dueAt = Math.min(lastAt + times.afterMs, firstAt + times.maxMs)
+    if (dueAt - now > 0.5) {
+      timer = setTimeout(fire, dueAt - now)
+      return
+    }
+    timer = undefined
+    const wave = new Map([...waiting].map(([typeUrl, changes]) => [typeUrl, [...changes.values()]]))
+    waiting = new Map()
+    push(wave)
+  }
+
+  return {
+    add(typeUrl, changes) {
+      if (changes.length === 0) return
+      const merged = waiting.get(typeUrl) ?? new Map<string, ResourceChange>()
+      waiting.set(typeUrl, merged)
+      for (const change of changes) merged.set(change.name, mergeChange(merged.get(change.name), change))
+      lastAt = performance.now()
+      if (timer !== undefined) return
+      firstAt = lastAt
+      timer = setTimeout(fire, times.afterMs)
+    },
+    close() {
+      clearTimeout(timer)
+      timer = undefined
+      waiting.clear()
+    },
+  }
+}
+
+function mergeChange(earlier: ResourceChange | undefined, later: ResourceChange): ResourceChange {
+  if (earlier === undefined) return later
+  return {
+    name: later.name,
+    ...(earlier.old === undefined ? {} : { old: earlier.old }),
+    ...(later.new === undefined ? {} : { new: later.new }),
+    keys: [...new Set([...earlier.keys, ...later.keys])],
+    nodes: [...new Set([...earlier.nodes, ...later.nodes])],
+  }
+}

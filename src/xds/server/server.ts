@@ -1,0 +1,231 @@
+// The xDS server: accepts streams, knows its clients, and brings them the changes of its sources.
+import { type Server, type ServerDuplexStream, status } from '@grpc/grpc-js'
+import type { MetricsRegistry, Scope } from '../../observability/index.ts'
+import type { discovery } from '../../proto/index.ts'
+import { type Connection, createConnection, type Outlet, type Request } from './connection.ts'
+import { createXdsMetrics, type XdsMetrics } from './metrics.ts'
+import { authorizeNode, type NodeType, parseNode } from './node.ts'
+import { createPushLane, type QuietTimes } from './push-lane.ts'
+import { createSendBudget } from './send-budget.ts'
+import { type DeltaCall, discoveryService, type SotwCall } from './service.ts'
+import { StreamError } from './stream-error.ts'
+import { createStreamRate } from './stream-rate.ts'
+import type { ServedType } from './watch.ts'
+
+type AnyCall = DeltaCall | SotwCall
+
+export interface XdsServerOptions {
+  /** In the order in which changes are pushed and requests waiting together are answered. */
+  readonly types: readonly ServedType[]
+  /** The verified identities of a caller; rejects when there are none. */
+  readonly authenticate: (call: AnyCall) => Promise<readonly string[]>
+  /** Check the node's namespace and service account against the identities. */
+  readonly checkNodeIdentity: boolean
+  /** Throws a StreamError for nodes that are not served. */
+  readonly admitNode?: (type: NodeType) => void
+  /** Further conditions than that the sources are synced. */
+  readonly isReady?: () => boolean
+  readonly controlPlane: string
+  readonly version: string
+  readonly quietTimes?: QuietTimes
+  readonly streamsPerSecond?: number
+  /** Bytes on their way to all clients together before further messages wait. */
+  readonly sendBudgetBytes?: number
+  readonly metrics: MetricsRegistry
+  readonly log: Scope
+}
+
+export interface XdsServer {
+  addTo(server: Server): void
+  connections(): readonly Connection[]
+  /** Ends every stream with UNAVAILABLE, so that clients go to another replica, and stops the pushes. */
+  close(): void
+}
+
+const healthInformation = 'type.googleapis.com/istio.v1.HealthInformation'
+
+export function createXdsServer(options: XdsServerOptions): XdsServer {
+  const { types, log } = options
+  const metrics = createXdsMetrics(options.metrics, options.version)
+  const budget = createSendBudget(options.sendBudgetBytes ?? 64 * 1024 * 1024)
+  const rate = createStreamRate(options.streamsPerSecond ?? 0)
+  const connections = new Map<Connection, Outlet>()
+  const started = new Date().toISOString()
+  let versions = 0
+  let ids = 0
+  let closed = false
+
+  const lane = createPushLane(options.quietTimes ?? { afterMs: 10, maxMs: 100 }, (wave) => {
+    for (const connection of connections.keys()) connection.push(wave)
+  })
+  const subscriptions = types.map(({ source }) =>
+    source.subscribe((changes) => {
+      if (connections.size > 0) lane.add(source.typeUrl, changes)
+    }),
+  )
+
+  function isReady(): boolean {
+    return !closed && (options.isReady?.() ?? true) && types.every(({ source }) => source.synced)
+  }
+
+  async function accept(call: AnyCall, outlet: Outlet, requests: Requests): Promise<void> {
+    if (!isReady()) {
+      throw new StreamError(status.UNAVAILABLE, 'server is not ready to serve discovery information')
+    }
+    try {
+      await rate.admit()
+    } catch (cause) {
+      throw new StreamError(status.RESOURCE_EXHAUSTED, `request rate limit exceeded: ${(cause as Error).message}`)
+    }
+    const identities = await identitiesOf(call)
+    let connection: Connection | undefined
+    requests.start((request) => {
+      connection ??= connect(call, outlet, identities, request)
+      if (connection !== undefined && request.message.typeUrl !== healthInformation) connection.receive(request)
+    })
+    call.on('close', end)
+    call.on('cancelled', end)
+    function end(): void {
+      if (connection === undefined || !connections.delete(connection)) return
+      metrics.clientRemoved()
+      connection.close()
+      log.info('client disconnected', { client: connection.id })
+    }
+    if (call.cancelled || call.destroyed) end()
+  }
+
+  async function identitiesOf(call: AnyCall): Promise<readonly string[]> {
+    try {
+      return await options.authenticate(call)
+    } catch (error) {
+      log.warn('a stream was refused', { peer: call.getPeer(), reason: messageOf(error) })
+      throw new StreamError(status.UNAUTHENTICATED, 'authentication failure')
+    }
+  }
+
+  function connect(
+    call: AnyCall,
+    outlet: Outlet,
+    identities: readonly string[],
+    first: Request,
+  ): Connection | undefined {
+    if (first.message.typeUrl === healthInformation) {
+      log.warn('health was told before the first request', { peer: call.getPeer() })
+      return undefined
+    }
+    const node = parseNode(first.message.node)
+    options.admitNode?.(node.type)
+    if (options.checkNodeIdentity) authorizeNode(node, identities)
+    ids += 1
+    const connection = createConnection({
+      id: `${node.proxyId}-${ids}`,
+      node,
+      identities,
+      peer: call.getPeer(),
+      types,
+      outlet,
+      budget,
+      controlPlane: options.controlPlane,
+      nextVersion,
+      events: metrics.events,
+      log,
+    })
+    connections.set(connection, outlet)
+    metrics.clientAdded()
+    log.info('client connected', { client: connection.id, peer: connection.peer })
+    return connection
+  }
+
+  function nextVersion(): string {
+    versions += 1
+    return `${started}/${versions}`
+  }
+
+  function serve(kind: Request['kind'], call: AnyCall): void {
+    const outlet = outletOf(call, (error) => refuse(call, error, metrics, log))
+    const requests = requestsOf(kind, call, outlet)
+    accept(call, outlet, requests).catch((error: unknown) => outlet.fail(error))
+  }
+
+  return {
+    addTo(server) {
+      server.addService(discoveryService, {
+        DeltaAggregatedResources: (call: DeltaCall) => serve('delta', call),
+        StreamAggregatedResources: (call: SotwCall) => serve('sotw', call),
+      })
+    },
+    connections: () => [...connections.keys()].sort((a, b) => (a.id < b.id ? -1 : 1)),
+    close() {
+      closed = true
+      for (const unsubscribe of subscriptions) unsubscribe()
+      lane.close()
+      for (const outlet of connections.values()) {
+        outlet.fail(new StreamError(status.UNAVAILABLE, 'transport is closing: the control plane stops'))
+      }
+    },
+  }
+}
+
+interface Requests {
+  /** Requests that came before are delivered first. */
+  start(deliver: (request: Request) => void): void
+}
+
+/** Requests stay unread until the stream is authenticated. */
+function requestsOf(kind: Request['kind'], call: AnyCall, outlet: Outlet): Requests {
+  return {
+    start(deliver) {
+      // The events of both calls have the same shape; only the messages differ, as `kind` says.
+      const stream = call as ServerDuplexStream<discovery.DeltaDiscoveryRequest & discovery.DiscoveryRequest, Buffer>
+      stream.on('data', (message) => {
+        try {
+          deliver({ kind, message })
+        } catch (error) {
+          outlet.fail(error)
+        }
+      })
+      stream.on('end', () => call.end())
+    },
+  }
+}
+
+function outletOf(call: AnyCall, refuse: (error: unknown) => void): Outlet {
+  let failed = false
+  call.on('error', () => {})
+  return {
+    write(message, done) {
+      let finished = false
+      const finish = (): void => {
+        if (finished) return
+        finished = true
+        call.off('close', finish)
+        done()
+      }
+      call.once('close', finish)
+      call.write(message, finish)
+    },
+    hold(on) {
+      if (on) call.pause()
+      else call.resume()
+    },
+    fail(error) {
+      if (failed) return
+      failed = true
+      refuse(error)
+    },
+  }
+}
+
+function refuse(call: AnyCall, error: unknown, metrics: XdsMetrics, log: Scope): void {
+  if (!(error instanceof StreamError)) {
+    metrics.internalError()
+    log.error('a stream ended by an internal error', { peer: call.getPeer(), reason: messageOf(error) })
+  }
+  const code = error instanceof StreamError ? error.code : status.INTERNAL
+  const details = error instanceof StreamError ? error.message : 'internal error'
+  call.emit('error', { code, details })
+}
+
+function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error)
+}
