@@ -1,6 +1,7 @@
 // Media types: what a body is written in, and what the client wants back.
 import { parse } from 'yaml'
 import { ApiError, badRequest, unsupportedMediaType } from '../errors.ts'
+import { decodeProtobuf, protobufType } from '../protobuf/decode.ts'
 
 export type View = 'object' | 'table' | 'metadata'
 
@@ -56,11 +57,12 @@ const yamlTypes = ['application/yaml', 'application/apply-patch+yaml']
 /** A body as a JSON value; undefined when it is empty. Throws ApiError 400 or 415. */
 export function parseBody(bytes: Uint8Array, type: string): unknown {
   if (bytes.length === 0) return undefined
+  if (type === protobufType) return decodeProtobuf(bytes)
   const text = new TextDecoder().decode(bytes)
   const isYaml = yamlTypes.includes(type)
   if (!isYaml && type !== '' && type !== 'application/json' && !type.endsWith('+json')) {
     throw unsupportedMediaType(
-      `the body of the request was in an unknown format - accepted media types include: application/json, application/yaml (got ${type})`,
+      `the body of the request was in an unknown format - accepted media types include: application/json, application/yaml, ${protobufType} (got ${type})`,
     )
   }
   try {
