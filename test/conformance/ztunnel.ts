@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { parse } from 'yaml'
 import type { ListCases } from './adapter.ts'
 import { runAccessLog } from './ztunnel/access-log.ts'
+import { runAdmin } from './ztunnel/admin.ts'
 import { runCertificates } from './ztunnel/certificates.ts'
 import { runConfig } from './ztunnel/config.ts'
 import { runDns } from './ztunnel/dns.ts'
@@ -24,6 +25,7 @@ const runners: Readonly<Record<string, TopicRunner>> = {
   rbac: runRbac,
   endpoints: runEndpoints,
   config: runConfig,
+  admin: runAdmin,
   dns: runDns,
   'wire-formats': runWireFormats,
   certificates: runCertificates,

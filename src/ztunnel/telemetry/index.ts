@@ -8,5 +8,6 @@ export {
 } from './connections.ts'
 export { errorTexts } from './error-texts.ts'
 export type { ConnectionFacts, KnownWorkload, Reporter, ResponseFlag } from './facts.ts'
+export { peerOf } from './facts.ts'
 export { known, sourceLabels, trafficLabels } from './labels.ts'
 export { type BuildFacts, createZtunnelMetrics, type ZtunnelMetrics } from './metrics.ts'

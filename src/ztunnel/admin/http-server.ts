@@ -1,0 +1,87 @@
+// A small HTTP/1.1 server: a table of paths, bounded requests, and a close that leaves nothing behind.
+import { createServer, type IncomingMessage, type Server } from 'node:http'
+import { formatAddress } from '../state/index.ts'
+
+export interface HttpAnswer {
+  readonly status: number
+  readonly contentType?: string
+  readonly headers?: Readonly<Record<string, string>>
+  readonly body?: string | Uint8Array
+}
+
+export interface HttpRequest {
+  readonly method: string
+  readonly path: string
+  readonly query: URLSearchParams
+  readonly headers: IncomingMessage['headers']
+}
+
+export type Handle = (request: HttpRequest) => HttpAnswer | Promise<HttpAnswer>
+
+/** Handlers by exact path. An unknown path is answered with 404 and nothing, a handler that throws with 500 and its message. */
+export type Routes = ReadonlyMap<string, Handle>
+
+export interface HttpServer extends AsyncDisposable {
+  readonly port: number
+}
+
+const headersTimeoutMs = 2000
+const maxHeaderBytes = 8 * 1024
+
+/** Binds one address. Rejects with `failed to bind to address <addr>: <os error>`. */
+export async function startHttpServer(routes: Routes, address: { ip: string; port: number }): Promise<HttpServer> {
+  const server = createServer(
+    { maxHeaderSize: maxHeaderBytes, headersTimeout: headersTimeoutMs },
+    (request, response) => {
+      request.resume()
+      answer(routes, request).then(
+        ({ status, contentType, headers, body = '' }) => {
+          const length = typeof body === 'string' ? Buffer.byteLength(body) : body.length
+          response.writeHead(status, {
+            ...(contentType === undefined ? {} : { 'content-type': contentType }),
+            'content-length': length,
+            ...headers,
+          })
+          response.end(request.method === 'HEAD' ? undefined : body)
+        },
+        (error: unknown) => {
+          const message = error instanceof Error ? error.message : String(error)
+          response.writeHead(500, { 'content-type': 'text/plain; charset=utf-8' }).end(message)
+        },
+      )
+    },
+  )
+  await listen(server, address)
+  const bound = server.address()
+  return {
+    port: typeof bound === 'object' && bound !== null ? bound.port : address.port,
+    async [Symbol.asyncDispose]() {
+      const closed = new Promise((resolve) => server.close(resolve))
+      server.closeAllConnections()
+      await closed
+    },
+  }
+}
+
+async function answer(routes: Routes, request: IncomingMessage): Promise<HttpAnswer> {
+  const url = URL.parse(request.url ?? '/', 'http://localhost')
+  const handle = url === null ? undefined : routes.get(url.pathname)
+  if (url === null || handle === undefined) return { status: 404 }
+  const { method = 'GET', headers } = request
+  return await handle({ method, path: url.pathname, query: url.searchParams, headers })
+}
+
+async function listen(server: Server, address: { ip: string; port: number }): Promise<void> {
+  try {
+    await new Promise<void>((resolve, reject) => {
+      server.once('error', reject)
+      server.listen({ host: address.ip, port: address.port }, () => {
+        server.off('error', reject)
+        resolve()
+      })
+    })
+  } catch (error) {
+    const why = error instanceof Error ? error.message : String(error)
+    throw new Error(`failed to bind to address ${formatAddress(address)}: ${why}`, { cause: error })
+  }
+}

@@ -1,0 +1,117 @@
+// The paths of the admin, stats and readiness servers.
+
+import { promisify } from 'node:util'
+import { brotliCompress, constants, deflate, gzip, zstdCompress } from 'node:zlib'
+import {
+  expositionContentType,
+  type Logging,
+  type MetricsRegistry,
+  negotiateExposition,
+  renderMetrics,
+} from '../../observability/index.ts'
+import { type ConfigDumpSources, dumpAll } from './config-dump.ts'
+import type { Handle, HttpAnswer, Routes } from './http-server.ts'
+import { serveLogging } from './logging.ts'
+import { serveCpuProfile } from './profile.ts'
+
+export interface AdminOptions {
+  readonly logging: Logging
+  readonly dump: ConfigDumpSources
+  /** Starts a graceful shutdown. */
+  readonly shutDown: () => void
+}
+
+const plain = (status: number, body: string): HttpAnswer => ({ status, contentType: 'text/plain; charset=utf-8', body })
+
+/** Port 15000. */
+export function adminRoutes({ logging, dump, shutDown }: AdminOptions): Routes {
+  const heap: Handle = () => plain(500, 'heap profiling is not available')
+  return new Map<string, Handle>([
+    ['/', () => ({ status: 200, contentType: 'text/html; charset=utf-8', body: indexPage })],
+    [
+      '/config_dump',
+      () => ({
+        status: 200,
+        contentType: 'application/json',
+        body: `${JSON.stringify(dumpAll(dump), undefined, 2)}\n`,
+      }),
+    ],
+    ['/logging', serveLogging(logging)],
+    [
+      '/quitquitquit',
+      ({ method }) => {
+        if (method !== 'POST') return plain(405, 'Invalid HTTP method\n')
+        shutDown()
+        return plain(200, 'shutdown now\n')
+      },
+    ],
+    ['/debug/pprof/profile', serveCpuProfile()],
+    ['/debug/pprof/heap', heap],
+    ['/debug/pprof/heap/profiling', heap],
+  ])
+}
+
+/** Port 15020. */
+export function statsRoutes(registry: MetricsRegistry): Routes {
+  const serve: Handle = async ({ headers }) => {
+    const format = negotiateExposition(headers.accept)
+    const text = Buffer.from(renderMetrics(registry, format))
+    const encoding = chooseEncoding(headers['accept-encoding'])
+    const contentType = expositionContentType[format]
+    if (encoding === undefined) return { status: 200, contentType, body: text }
+    const body = await compressors[encoding](text)
+    return { status: 200, contentType, headers: { 'content-encoding': encoding, vary: 'accept-encoding' }, body }
+  }
+  return new Map([
+    ['/metrics', serve],
+    ['/stats/prometheus', serve],
+  ])
+}
+
+/** Port 15021. */
+export function readinessRoutes(readiness: { pending(): readonly string[] }): Routes {
+  return new Map<string, Handle>([
+    [
+      '/healthz/ready',
+      ({ method }) => {
+        if (method !== 'GET') return plain(405, 'Invalid HTTP method\n')
+        const pending = [...readiness.pending()].sort()
+        return pending.length === 0 ? plain(200, 'ready\n') : plain(500, `not ready, pending: ${pending.join(', ')}\n`)
+      },
+    ],
+  ])
+}
+
+// Scrapes are frequent: compress fast rather than well.
+const compressors = {
+  gzip: (bytes: Buffer) => promisify(gzip)(bytes, { level: 1 }),
+  zstd: (bytes: Buffer) => promisify(zstdCompress)(bytes),
+  br: (bytes: Buffer) => promisify(brotliCompress)(bytes, { params: { [constants.BROTLI_PARAM_QUALITY]: 1 } }),
+  deflate: (bytes: Buffer) => promisify(deflate)(bytes, { level: 1 }),
+} as const
+
+type Encoding = keyof typeof compressors
+const preferred: readonly Encoding[] = ['zstd', 'gzip', 'br', 'deflate']
+
+function chooseEncoding(accepted: string | string[] | undefined): Encoding | undefined {
+  const named = String(accepted ?? '')
+    .split(',')
+    .map((entry) => entry.split(';').map((part) => part.trim().toLowerCase()))
+    .filter(([, ...parameters]) => !parameters.some((parameter) => /^q=0(\.0*)?$/.test(parameter)))
+    .map(([name]) => name)
+  return preferred.find((encoding) => named.includes(encoding))
+}
+
+const pages: readonly (readonly [path: string, what: string])[] = [
+  ['config_dump', 'dump the current configuration and state'],
+  ['logging', 'query and change log levels (POST)'],
+  ['quitquitquit', 'shut down gracefully (POST)'],
+  ['debug/pprof/profile', 'CPU profile of the next seconds, in pprof format'],
+]
+
+const indexPage = `<!DOCTYPE html>
+<html lang="en"><head><title>Node proxy</title></head>
+<body><h1>Node proxy</h1><table>
+${pages.map(([path, what]) => `<tr><td><a href="${path}">${path}</a></td><td>${what}</td></tr>`).join('\n')}
+</table></body></html>
+`
