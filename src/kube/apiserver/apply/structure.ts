@@ -30,10 +30,18 @@ function keyElement(item: unknown, schema: Schema | undefined): string {
   const keys = [...(schema?.['x-kubernetes-list-map-keys'] ?? [])].sort()
   const values: JsonObject = {}
   for (const key of keys) {
-    const value = (isObject(item) ? item[key] : undefined) ?? schema?.items?.properties?.[key]?.default
+    const value = (isObject(item) ? item[key] : undefined) ?? defaultOfKey(schema?.items, key)
     if (value !== undefined) values[key] = value
   }
   return `k:${JSON.stringify(values)}`
+}
+
+/** A key that a client may leave out: an item without it is the same as one with its default. */
+function defaultOfKey(item: Schema | undefined, key: string): unknown {
+  const own = item?.properties?.[key]?.default
+  if (own !== undefined) return own
+  const isBuiltIn = item?.definition?.startsWith('io.k8s.api.core.') === true
+  return isBuiltIn && key === 'protocol' ? 'TCP' : undefined
 }
 
 /** The schema of a field of an object; undefined when it is not described. */

@@ -37,7 +37,8 @@ export function createOpenApiExtension(): ApiExtension {
           documents.protobuf ??= encodeDocument(documentV2(core.kinds.list(), shared))
           return compressed(headers['accept-encoding'], {
             status: 200,
-            contentType: protobufType,
+            // As Kubernetes answers: the '@' of the request is not allowed in a media type, and Go clients refuse it.
+            contentType: protobufType.replace('@', '.'),
             body: documents.protobuf,
           })
         }
