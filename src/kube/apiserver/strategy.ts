@@ -36,6 +36,7 @@ export function prepareForUpdate(
   if (subresource === undefined && kind.subresources.status === true) restore(next, current, 'status')
   if (kind.group !== '') return
   if (kind.kind === 'Secret') foldStringData(next)
+  if (kind.kind === 'Service') keepAssignedAddresses(next, current)
   if (kind.kind === 'Namespace') {
     next.metadata.labels = { ...next.metadata.labels, 'kubernetes.io/metadata.name': next.metadata.name }
     if (subresource !== 'finalize') {
@@ -99,6 +100,25 @@ function copyOrDelete<K extends 'labels' | 'annotations'>(
 function restore(next: KubeObject, current: KubeObject, key: 'status'): void {
   if (current[key] === undefined) delete next[key]
   else next[key] = clone(current[key])
+}
+
+interface AssignedAddresses {
+  readonly type?: string
+  readonly clusterIP?: string
+  readonly clusterIPs?: readonly string[]
+  readonly ports?: readonly { readonly port: number; readonly protocol?: string; readonly nodePort?: number }[]
+}
+
+/** A client that replaces a Service need not know what the server has assigned to it. */
+function keepAssignedAddresses(next: KubeObject, current: KubeObject): void {
+  const [wanted, had] = [(next.spec ?? {}) as AssignedAddresses, (current.spec ?? {}) as AssignedAddresses]
+  if (wanted.type === 'ExternalName' || had.type === 'ExternalName') return
+  const kept: JsonObject = {}
+  if (!wanted.clusterIP && had.clusterIP) kept.clusterIP = had.clusterIP
+  if (had.clusterIPs !== undefined && (wanted.clusterIPs?.length ?? 0) === 0) {
+    if (!wanted.clusterIP || wanted.clusterIP === had.clusterIP) kept.clusterIPs = clone(had.clusterIPs)
+  }
+  next.spec = { ...wanted, ...kept }
 }
 
 function foldStringData(secret: KubeObject & { stringData?: unknown; data?: unknown }): void {

@@ -56,7 +56,11 @@ export function writeManagers(entries: readonly ManagerEntry[]): Record<string, 
 
 /** Sets `next.metadata.managedFields` for a create (`old` absent) or an update by the writer. */
 export function trackUpdate(kind: KindDefinition, old: KubeObject | undefined, next: KubeObject, writer: Writer): void {
-  const { changed, removed } = compareFields(old, next, kind.schema)
+  const isMain = writer.subresource === undefined && kind.subresources.status === true
+  // Through the main resource nobody writes a status; the server may have set one.
+  const { changed, removed } = isMain
+    ? compareFields(withoutStatus(old), withoutStatus(next), kind.schema)
+    : compareFields(old, next, kind.schema)
   const base = readManagers(baseOf(old, next))
   const touched = union(changed, removed)
   const isOwn = (entry: ManagerEntry) =>
@@ -83,6 +87,10 @@ export function setManagers(object: KubeObject, entries: readonly ManagerEntry[]
   const written = writeManagers(entries)
   if (written.length > 0) object.metadata.managedFields = written
   else delete object.metadata.managedFields
+}
+
+function withoutStatus<T extends KubeObject | undefined>(object: T): T {
+  return object === undefined ? object : { ...object, status: undefined }
 }
 
 /** What the client sent counts when it is a list with entries; an explicitly emptied list resets the record. */

@@ -58,11 +58,12 @@ export async function createObject(
     if (findEntry(core, kind, namespace, admitted.metadata.name) !== undefined) {
       throw alreadyExists(kind, admitted.metadata.name)
     }
-    core.addresses.assign(kind, admitted, undefined)
     if (fields === 'track') {
       const { fieldManager: manager } = request
       trackUpdate(kind, undefined, admitted, { manager, apiVersion: apiVersionOf(kind), now: core.now() })
     }
+    // After the record of fields: an assigned address is nobody's field.
+    core.addresses.assign(kind, admitted, undefined)
     if (request.dryRun) return admitted
     const stored = toStored(kind, admitted)
     const entry = core.store.put(storageOf(kind), stored)

@@ -60,7 +60,6 @@ function commit(
   fields: Transformation['fields'],
 ): UpdateResult {
   const { kind, namespace } = request
-  core.addresses.assign(kind, admitted, current)
   if (hasGeneration(kind) && specDiffers(current, admitted)) {
     admitted.metadata.generation = (current.metadata.generation ?? 0) + 1
   }
@@ -72,6 +71,7 @@ function commit(
       ...(request.subresource === undefined ? {} : { subresource: request.subresource }),
     })
   }
+  core.addresses.assign(kind, admitted, current)
   const { name } = admitted.metadata
   if (isFinished(kind, admitted)) {
     if (!request.dryRun)

@@ -1,4 +1,5 @@
 // Cluster IPs and node ports of Services: handed out when a Service is stored, free again when it is gone.
+import { randomInt } from 'node:crypto'
 import { isIP } from 'node:net'
 import ipaddr from 'ipaddr.js'
 import type { Cause, KindDefinition, KubeObject } from '../../../api/index.ts'
@@ -104,8 +105,11 @@ export class ServiceAddresses {
     // The lower part of a range is left to addresses chosen by hand, as Kubernetes does, until the upper part is used up.
     const reserved = this.#range.size / 16n < 256n ? this.#range.size / 16n : 256n
     const firstFree = (from: bigint, to: bigint): string | undefined => {
-      for (let offset = from; offset < to; offset += 1n) {
-        const address = this.#range.at(offset)
+      const count = to - from
+      // From anywhere on: an address that just became free is not used again at once, while connections may still know it.
+      const start = count > 0n ? BigInt(randomInt(Number(count < 2n ** 40n ? count : 2n ** 40n))) : 0n
+      for (let step = 0n; step < count; step += 1n) {
+        const address = this.#range.at(from + ((start + step) % count))
         if (!taken.has(address)) return address
       }
       return undefined
