@@ -18,7 +18,7 @@ export interface LocalContent {
 export function parseLocalFile(text: string): LocalContent {
   let value: unknown
   try {
-    value = parse(text, { customTags: [...matcherTags], logLevel: 'silent' })
+    value = parse(text, { customTags: [...matcherTags], logLevel: 'error' })
   } catch (error) {
     throw new StateError('INVALID_LOCAL_FILE', `local configuration: ${messageOf(error)}`, { cause: error })
   }

@@ -46,7 +46,9 @@ export function readService(at: At): Service {
     ...(waypoint === undefined ? {} : { waypoint: readGateway(waypoint) }),
     weightedWaypoints: readList(fields.get('weightedWaypoints'), readWeightedWaypoint),
     ...(loadBalancer === undefined ? {} : { loadBalancer: readLoadBalancer(loadBalancer) }),
-    ...(ipFamilies === undefined ? {} : { ipFamilies: readChoice<'Dual' | 'IPv4' | 'IPv6'>(ipFamilies, ['Dual', 'IPv4', 'IPv6'], 'Dual') }),
+    ...(ipFamilies === undefined
+      ? {}
+      : { ipFamilies: readChoice<'Dual' | 'IPv4' | 'IPv6'>(ipFamilies, ['Dual', 'IPv4', 'IPv6'], 'Dual') }),
     canonical: readBoolean(fields.get('canonical')),
     visibility: readChoice(fields.get('visibility'), ['Public', 'Namespace'], 'Public'),
     ...(fixed.length === 0 ? {} : { fixedEndpoints: new Map(fixed.map((one) => [one.workloadUid, one])) }),
