@@ -1,0 +1,23 @@
+// Callers known by the client certificate of their connection.
+import { subjectAltNamesOf } from '../client/index.ts'
+import { AuthenticationError, type Authenticator } from './authenticator.ts'
+
+export function createClientCertificateAuthenticator(): Authenticator {
+  return {
+    name: 'ClientCertAuthenticator',
+    async authenticate({ peerAuthentication }) {
+      if (peerAuthentication === undefined) throw new AuthenticationError('no client certificate is presented')
+      if (peerAuthentication.kind !== 'tls') {
+        throw new AuthenticationError(`unsupported auth type: "${peerAuthentication.name}"`)
+      }
+      const leaf = peerAuthentication.verifiedChains[0]?.[0]
+      if (leaf === undefined) throw new AuthenticationError('no verified chain is found')
+      const names = subjectAltNamesOf(leaf)
+      if (names === undefined) throw new AuthenticationError('the SAN extension does not exist')
+      const identities = names
+        .filter(({ kind }) => kind === 'uri' || kind === 'dns' || kind === 'ip')
+        .map(({ value }) => value)
+      return { identities, source: 'client-certificate' }
+    },
+  }
+}

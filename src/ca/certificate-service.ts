@@ -1,0 +1,211 @@
+// IstioCertificateService: authenticates the caller, decides which identity it may have, signs, and writes down what was decided.
+import { X509Certificate } from 'node:crypto'
+import { create } from '@bufbuild/protobuf'
+import { type handleUnaryCall, type ServerUnaryCall, type ServiceDefinition, status } from '@grpc/grpc-js'
+import type { Scope } from '../observability/index.ts'
+import { ca } from '../proto/index.ts'
+import {
+  type Authentication,
+  type AuthenticationRequest,
+  type Authenticator,
+  authenticate,
+} from './authentication/authenticator.ts'
+import { certificateServiceDefinition } from './client/index.ts'
+import { type CaMetrics, countSigningError } from './metrics.ts'
+import type { AuthorizeImpersonation } from './node-authorization.ts'
+import { SigningError } from './signing/errors.ts'
+import type { Caller, CertificateAuthority, SigningRequest } from './types.ts'
+
+export interface CertificateServiceOptions {
+  readonly authority: Pick<CertificateAuthority, 'sign'>
+  readonly authenticators: readonly Authenticator[]
+  /** The node authorisation of a cluster; undefined for a cluster that is not known, or when no node accounts are trusted. */
+  readonly nodeAuthorizerOf: (clusterId: string) => AuthorizeImpersonation | undefined
+  readonly metrics: CaMetrics
+  /** Every issuance and every refusal is one line here. */
+  readonly audit: Scope
+  /** Requests being served at most; more are turned away. */
+  readonly maxConcurrent?: number
+}
+
+export interface CertificateRequestMessage {
+  readonly csr: string
+  readonly validitySeconds: number
+  readonly impersonatedIdentity: string
+}
+
+/** A refusal as the caller gets it. */
+export class CertificateRefusal extends Error {
+  readonly code: status.UNAUTHENTICATED | status.INVALID_ARGUMENT | status.INTERNAL | status.RESOURCE_EXHAUSTED
+
+  constructor(code: CertificateRefusal['code'], message: string, options?: ErrorOptions) {
+    super(message, options)
+    this.name = 'CertificateRefusal'
+    this.code = code
+  }
+}
+
+export interface CertificateService {
+  /** The answer's chain: leaf first, root bundle last. Rejects with a CertificateRefusal. */
+  createCertificate(message: CertificateRequestMessage, request: AuthenticationRequest): Promise<readonly string[]>
+}
+
+export function createCertificateService(options: CertificateServiceOptions): CertificateService {
+  const { authority, authenticators, metrics, audit, maxConcurrent = 500 } = options
+  let serving = 0
+
+  async function createCertificate(message: CertificateRequestMessage, request: AuthenticationRequest) {
+    metrics.requests.inc()
+    if (serving >= maxConcurrent)
+      throw new CertificateRefusal(status.RESOURCE_EXHAUSTED, 'too many certificate requests')
+    serving += 1
+    try {
+      const caller = acceptedCaller(await authenticate(authenticators, request), request)
+      const identities = identitiesFor(caller, message.impersonatedIdentity, request)
+      const chain = await sign(
+        { csrPem: message.csr, identities, validitySeconds: message.validitySeconds },
+        caller,
+        request,
+      )
+      metrics.issued.inc()
+      record(chain[0] ?? '', identities, caller, request)
+      return chain
+    } finally {
+      serving -= 1
+    }
+  }
+
+  function acceptedCaller(outcome: Authentication, request: AuthenticationRequest): Caller {
+    if (outcome.kind === 'accepted') return outcome.caller
+    metrics.authenticationFailures.inc()
+    audit.warn('certificate refused', { peer: request.peerAddress, reason: outcome.reasons.join('; ') })
+    throw new CertificateRefusal(status.UNAUTHENTICATED, 'request authenticate failure')
+  }
+
+  function identitiesFor(caller: Caller, impersonated: string, request: AuthenticationRequest): readonly string[] {
+    if (impersonated === '') return caller.identities
+    try {
+      authorizeImpersonation(caller, impersonated, request.header('clusterid')[0] ?? '')
+      return [impersonated]
+    } catch (cause) {
+      metrics.authenticationFailures.inc()
+      refused(caller, request, cause, { requested: impersonated })
+      throw new CertificateRefusal(status.UNAUTHENTICATED, 'request impersonation authentication failure', { cause })
+    }
+  }
+
+  function authorizeImpersonation(caller: Caller, impersonated: string, clusterId: string): void {
+    if (caller.kubernetes === undefined) throw new Error('the caller has no Kubernetes token')
+    const authorize = options.nodeAuthorizerOf(clusterId)
+    if (authorize === undefined) throw new Error(`no node authorizer for cluster ${clusterId}`)
+    authorize({ caller: caller.kubernetes, requested: impersonated })
+  }
+
+  async function sign(
+    signing: SigningRequest,
+    caller: Caller,
+    request: AuthenticationRequest,
+  ): Promise<readonly string[]> {
+    try {
+      return await authority.sign(signing)
+    } catch (cause) {
+      const { code } = cause instanceof SigningError ? cause : new SigningError('CERT_GEN_ERROR', '')
+      countSigningError(metrics, code)
+      refused(caller, request, cause, { code })
+      const isTheirs = code === 'CSR_ERROR' || code === 'TTL_ERROR'
+      const why = cause instanceof SigningError ? cause.message : 'internal error'
+      throw new CertificateRefusal(isTheirs ? status.INVALID_ARGUMENT : status.INTERNAL, `CSR signing error (${why})`, {
+        cause,
+      })
+    }
+  }
+
+  function refused(
+    caller: Caller,
+    request: AuthenticationRequest,
+    cause: unknown,
+    fields: Readonly<Record<string, string>>,
+  ): void {
+    audit.warn('certificate refused', {
+      peer: request.peerAddress,
+      caller: caller.identities.join(' '),
+      ...fields,
+      reason: cause instanceof Error ? cause.message : String(cause),
+    })
+  }
+
+  function record(
+    leafPem: string,
+    identities: readonly string[],
+    caller: Caller,
+    request: AuthenticationRequest,
+  ): void {
+    if (!audit.writes('info')) return
+    const leaf = new X509Certificate(leafPem)
+    audit.info('certificate issued', {
+      peer: request.peerAddress,
+      caller: caller.identities.join(' '),
+      source: caller.source,
+      identities: identities.join(' '),
+      serial: BigInt(`0x${leaf.serialNumber}`),
+      notAfter: leaf.validToDate.toISOString(),
+    })
+  }
+
+  return { createCertificate }
+}
+
+/** The service for a gRPC server: `server.addService(definition, implementation)`. */
+export interface CertificateServiceBinding {
+  readonly definition: ServiceDefinition
+  readonly implementation: {
+    readonly CreateCertificate: handleUnaryCall<ca.IstioCertificateRequest, ca.IstioCertificateResponse>
+  }
+}
+
+type Call = ServerUnaryCall<ca.IstioCertificateRequest, ca.IstioCertificateResponse>
+
+/** `requestOf` tells who is at the other end of a call; by default requestOfCall. */
+export function bindCertificateService(
+  service: CertificateService,
+  requestOf: (call: Call) => AuthenticationRequest = requestOfCall,
+): CertificateServiceBinding {
+  return {
+    definition: certificateServiceDefinition,
+    implementation: {
+      CreateCertificate(call, callback) {
+        const { csr, validityDuration, metadata } = call.request
+        const impersonated = metadata?.ImpersonatedIdentity
+        const message = {
+          csr,
+          validitySeconds: Number(validityDuration),
+          impersonatedIdentity: typeof impersonated === 'string' ? impersonated : '',
+        }
+        service.createCertificate(message, requestOf(call)).then(
+          (certChain) => callback(null, create(ca.IstioCertificateResponseSchema, { certChain: [...certChain] })),
+          (error: unknown) =>
+            callback(
+              error instanceof CertificateRefusal
+                ? { code: error.code, details: error.message }
+                : { code: status.INTERNAL, details: 'internal error' },
+            ),
+        )
+      },
+    },
+  }
+}
+
+/**
+ * The peer and metadata of a gRPC call. A client certificate counts only where the TLS layer has verified it against the server's
+ * client roots (grpc-js reports no other).
+ */
+export function requestOfCall(call: Pick<Call, 'getPeer' | 'metadata' | 'getAuthContext'>): AuthenticationRequest {
+  const { sslPeerCertificate } = call.getAuthContext()
+  return {
+    peerAddress: call.getPeer(),
+    ...(sslPeerCertificate === undefined
+      ? {}
+      : { peerAuthentication: { kind: 'tls', verifiedChains: [[new X509Certificate(sslPeerCertificate.raw)]] } }),
+    header: (name) => call.metadata.get(name).map(String),
+  }
+}

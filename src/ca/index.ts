@@ -1,0 +1,81 @@
+// Identities and certificates: the mesh's certificate authority and what stands before it. A process that only holds certificates
+// enters by client/index.ts, which loads nothing that signs.
+export * from './authentication/authenticator.ts'
+export { createClientCertificateAuthenticator } from './authentication/client-certificate.ts'
+export {
+  createKubernetesTokenAuthenticator,
+  type KubernetesTokenOptions,
+  type ReviewToken,
+  type TokenClusters,
+} from './authentication/kubernetes-token.ts'
+export {
+  createOidcAuthenticator,
+  type JwtRule,
+  JwtRuleError,
+  type OidcOptions,
+  parseJwtRule,
+} from './authentication/oidc.ts'
+export {
+  type ServiceAccountCaller,
+  serviceAccountOfReview,
+  serviceAccountOfSubject,
+  type TokenReviewStatus,
+} from './authentication/service-account.ts'
+export { type ChainVerification, verifyClientChain } from './authentication/verify-chain.ts'
+export { createXfccAuthenticator, identitiesOfXfcc, trustOfPeers, type XfccOptions } from './authentication/xfcc.ts'
+export {
+  bindCertificateService,
+  CertificateRefusal,
+  type CertificateRequestMessage,
+  type CertificateService,
+  type CertificateServiceBinding,
+  type CertificateServiceOptions,
+  createCertificateService,
+  requestOfCall,
+} from './certificate-service.ts'
+export * from './client/index.ts'
+export { type CaMetrics, createCaMetrics, type ExpirySource } from './metrics.ts'
+export {
+  type AuthorizeImpersonation,
+  createNodeAuthorizer,
+  ImpersonationError,
+  type ImpersonationRequest,
+  type NodeAuthorizerOptions,
+  parseTrustedAccounts,
+} from './node-authorization.ts'
+export { createPodIndex, type PodIndex, type PodLookup, type PodView, podViewOf } from './pod-index.ts'
+export { namespacesWithoutRoot, type RootConfigMap, rootConfigMap, rootConfigMapName } from './root-configmap.ts'
+export {
+  type AuthorityOptions,
+  createAuthority,
+  type SelfAuthority,
+  type ServingCertificate,
+} from './signing/authority.ts'
+export { MaterialError, type MaterialErrorCode, SigningError, type SigningErrorCode } from './signing/errors.ts'
+export { type MaterialPem, type SigningMaterial, signingMaterial } from './signing/material.ts'
+export {
+  type CaFiles,
+  type CaSource,
+  caSourceOf,
+  checkReplacement,
+  type FollowOptions,
+  followCaDirectory,
+  pluggedMaterial,
+  readCaDirectory,
+} from './signing/plugged.ts'
+export {
+  type RotationOptions,
+  type RotationOutcome,
+  type RotatorOptions,
+  rotateRoot,
+  runRootRotator,
+} from './signing/rotation.ts'
+export {
+  pluggedSecretName,
+  type SecretContent,
+  type SecretStore,
+  selfSignedSecretName,
+} from './signing/secrets.ts'
+export { loadOrCreateSelfSigned, type SelfSigned, type SelfSignedOptions } from './signing/self-signed.ts'
+export { type ServingNameOptions, servingNames } from './signing/serving-names.ts'
+export type { Caller, CertificateAuthority, SigningRequest } from './types.ts'
