@@ -164,7 +164,13 @@ function answer(
     const respond = (headers: http2.IncomingHttpHeaders & http2.IncomingHttpStatusHeader) => {
       const status = headers[':status'] ?? 0
       if (status !== 200) return finish(new HboneError('STATUS', `http status: ${statusText(status)}`, { status }))
-      finish({ stream, peer, headers: plainHeaders(headers), reset: () => resetStream(stream) })
+      finish({
+        stream,
+        peer,
+        headers: plainHeaders(headers),
+        reset: () => resetStream(stream),
+        broken: () => isBroken(stream),
+      })
     }
     const timer = setTimeout(
       () => finish(new HboneError('TIMEOUT', `no answer to CONNECT ${request.authority} within ${timeoutMs} ms`)),
@@ -195,6 +201,10 @@ const statusText = (status: number) => `${status}${reasons[status] === undefined
 export function resetStream(stream: http2.Http2Stream): void {
   if (!stream.destroyed) addAbortSignal(AbortSignal.abort(), stream)
 }
+
+/** A reset with NO_ERROR comes after everything was said. */
+export const isBroken = (stream: http2.Http2Stream): boolean =>
+  stream.rstCode !== undefined && stream.rstCode !== http2.constants.NGHTTP2_NO_ERROR
 
 /** Header values by name; a header that came several times is joined as HTTP joins them. */
 export function plainHeaders(headers: http2.IncomingHttpHeaders): Record<string, string | undefined> {

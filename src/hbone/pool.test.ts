@@ -36,6 +36,7 @@ function fakeConnection(maxTunnels = 1000): FakeConnection {
         stream: new PassThrough(),
         headers: {},
         reset: () => undefined,
+        broken: () => false,
       }
       tunnels.add(tunnel)
       return tunnel

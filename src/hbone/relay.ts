@@ -6,6 +6,8 @@ export interface RelayEnd {
   readonly stream: Duplex
   /** Gives up both directions at once; the other side sees a reset. */
   reset(): void
+  /** Whether the other side has broken off, where the stream itself does not tell that from an orderly end. */
+  broken?(): boolean
 }
 
 export interface RelayCounts {
@@ -53,11 +55,11 @@ export function relay(first: RelayEnd, second: RelayEnd, observer?: RelayObserve
   }
   watch(first, second)
   watch(second, first)
-  copy(first.stream, second.stream, (bytes) => {
+  copy(first, second.stream, (bytes) => {
     counts.firstToSecond += bytes
     observer?.firstToSecond(bytes)
   })
-  copy(second.stream, first.stream, (bytes) => {
+  copy(second, first.stream, (bytes) => {
     counts.secondToFirst += bytes
     observer?.secondToFirst(bytes)
   })
@@ -69,7 +71,7 @@ export function relay(first: RelayEnd, second: RelayEnd, observer?: RelayObserve
       if (!aborted && failure === undefined && !ordinary.has(error.code ?? '')) failure = error
     })
     const onClose = () => {
-      const whole = stream.readableEnded && stream.writableFinished
+      const whole = stream.readableEnded && stream.writableFinished && side.broken?.() !== true
       if (!whole && !other.stream.destroyed) {
         if (stream.readableEnded && other.stream.writableEnded) finish(other)
         else other.reset()
@@ -99,13 +101,15 @@ function finish(end: RelayEnd): void {
   else end.stream.once('finish', () => end.stream.destroy())
 }
 
-function copy(from: Duplex, to: Duplex, count: (bytes: number) => void): void {
+function copy({ stream: from, broken }: RelayEnd, to: Duplex, count: (bytes: number) => void): void {
   const resume = () => from.resume()
   from.on('data', (chunk: Buffer) => {
     count(chunk.length)
     if (!to.write(chunk)) from.pause()
   })
-  from.on('end', () => to.end())
+  from.on('end', () => {
+    if (broken?.() !== true) to.end()
+  })
   to.on('drain', resume)
   from.resume()
 }

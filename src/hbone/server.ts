@@ -1,7 +1,7 @@
 // The server's side of tunnels: mutual TLS, then HTTP/2; every request is handed to one function.
 import http2 from 'node:http2'
 import type { Socket } from 'node:net'
-import { plainHeaders, resetStream } from './client.ts'
+import { isBroken, plainHeaders, resetStream } from './client.ts'
 import { HboneError } from './errors.ts'
 import { keepAlive } from './keepalive.ts'
 import type { PeerCertificate } from './peer.ts'
@@ -74,7 +74,7 @@ function requestOf(
       stream.off('close', abort)
       stream.respond({ ':status': 200, ...answer }, { sendDate: false } as http2.ServerStreamResponseOptions)
       stream.off('error', ignoreError)
-      return { stream, peer, headers: plain, reset: () => resetStream(stream) }
+      return { stream, peer, headers: plain, reset: () => resetStream(stream), broken: () => isBroken(stream) }
     },
     reject(status) {
       stream.off('close', abort)

@@ -60,6 +60,8 @@ export interface Tunnel {
   readonly headers: Readonly<Record<string, string | undefined>>
   /** Gives up both directions at once; the other side sees a reset. */
   reset(): void
+  /** Whether the other side gave it up: after a reset the stream looks as if it had ended. */
+  broken(): boolean
 }
 
 /** A client's connection: one TLS connection that carries tunnels. */

@@ -102,7 +102,7 @@ export async function runZtunnel(config: ZtunnelConfig, logging: Logging, signal
     own.push(await startPodProxy({ pod: config.workload, options, services, listeners: 'all' }))
     proxyReady(true)
     await aborted(stopping)
-    return drain(config, { own, pods, log }, 0)
+    return await drain(config, { own, pods, log }, 0)
   }
   let status = 0
   const following = {
@@ -117,7 +117,7 @@ export async function runZtunnel(config: ZtunnelConfig, logging: Logging, signal
     log.error('the node agent broke the protocol', { error: error instanceof Error ? error : new Error(String(error)) })
     status = 1
   }
-  return drain(config, { own, pods, log }, status)
+  return await drain(config, { own, pods, log }, status)
 }
 
 /** Lets connections end, and cuts what is left at the deadline. */

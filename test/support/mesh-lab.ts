@@ -1,0 +1,242 @@
+// A small mesh on one machine for tests: pods and nodes as network namespaces, a control plane in this process, node proxies as processes.
+import { type ChildProcess, execFileSync, spawn } from 'node:child_process'
+import { randomBytes } from 'node:crypto'
+import { once } from 'node:events'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import net from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { createSocket, openNetworkNamespace } from '../../src/linux/index.ts'
+import { listenNodeAgent, type NodeAgent } from './node-agent.ts'
+import { startControlPlane, type TestControlPlane } from './test-control-plane.ts'
+
+export interface LabPod {
+  readonly name: string
+  readonly ip: string
+  /** The node whose proxy serves it; absent: outside the mesh. */
+  readonly node?: string
+}
+
+export interface MeshLab extends AsyncDisposable {
+  readonly controlPlane: TestControlPlane
+  /** The path of a pod's or node's network namespace. */
+  namespacePath(name: string): string
+  /** Name for `ip netns exec`. */
+  namespaceName(name: string): string
+  /** Starts the proxy of a node and waits until its pods are served. */
+  startProxy(node: string): Promise<LabProxy>
+  /** A connection as an application of the pod makes it. Resolves when it is connected. */
+  connect(pod: string, to: { ip: string; port: number }): Promise<net.Socket>
+  /** A server as an application of the pod runs it. */
+  listen(pod: string, port: number, onSocket: (socket: net.Socket) => void): Promise<net.Server>
+  exec(name: string, command: string, ...args: string[]): string
+}
+
+export interface LabProxy {
+  readonly process: ChildProcess
+  readonly pid: number
+  log(): string
+  /** Resolves when a log line matches. */
+  logged(pattern: RegExp): Promise<string>
+  /** Resident bytes. */
+  rss(): number
+  stop(signal?: NodeJS.Signals): Promise<number | null>
+}
+
+export const canRunLab =
+  process.platform === 'linux' && process.getuid?.() === 0 ? false : 'network namespaces need root'
+
+const fabricIp = '10.77.0.1'
+const root = join(import.meta.dirname, '../..')
+
+export async function createMeshLab(options: {
+  readonly pods: readonly LabPod[]
+  nodes: readonly string[]
+}): Promise<MeshLab> {
+  const prefix = `d${randomBytes(3).toString('hex')}`
+  const directory = mkdtempSync(join(tmpdir(), `${prefix}-`))
+  await using stack = new AsyncDisposableStack()
+  stack.defer(() => rmSync(directory, { recursive: true }))
+  const ip = (...args: string[]) => execFileSync('ip', args, { stdio: 'pipe' })
+  const namespaceName = (name: string) => `${prefix}-${name}`
+  const namespacePath = (name: string) => `/run/netns/${namespaceName(name)}`
+  const exec = (name: string, ...command: string[]) =>
+    execFileSync('ip', ['netns', 'exec', namespaceName(name), ...command], { stdio: 'pipe', encoding: 'utf8' })
+
+  const addNamespace = (name: string) => {
+    ip('netns', 'add', namespaceName(name))
+    stack.defer(() => void ip('netns', 'del', namespaceName(name)))
+    ip('-n', namespaceName(name), 'link', 'set', 'lo', 'up')
+  }
+  addNamespace('fabric')
+  ip('-n', namespaceName('fabric'), 'link', 'add', 'br0', 'type', 'bridge')
+  ip('-n', namespaceName('fabric'), 'addr', 'add', `${fabricIp}/16`, 'dev', 'br0')
+  ip('-n', namespaceName('fabric'), 'link', 'set', 'br0', 'up')
+  const attach = (name: string, address: string) => {
+    addNamespace(name)
+    const port = `p${randomBytes(4).toString('hex')}`
+    ip(
+      'link',
+      'add',
+      'eth0',
+      'netns',
+      namespaceName(name),
+      'type',
+      'veth',
+      'peer',
+      'name',
+      port,
+      'netns',
+      namespaceName('fabric'),
+    )
+    ip('-n', namespaceName('fabric'), 'link', 'set', port, 'master', 'br0', 'up')
+    ip('-n', namespaceName(name), 'addr', 'add', `${address}/16`, 'dev', 'eth0')
+    ip('-n', namespaceName(name), 'link', 'set', 'eth0', 'up')
+    ip('-n', namespaceName(name), 'route', 'add', 'default', 'via', fabricIp)
+  }
+  for (const [index, node] of options.nodes.entries()) attach(node, `10.77.1.${index + 1}`)
+  for (const pod of options.pods) {
+    attach(pod.name, pod.ip)
+    if (pod.node !== undefined) redirect(namespaceName(pod.name))
+  }
+
+  const controlPlane = stack.use(await startControlPlane(namespacePath('fabric'), fabricIp))
+  writeFileSync(join(directory, 'root-cert.pem'), controlPlane.roots)
+  const agents = new Map<string, NodeAgent>()
+  for (const node of options.nodes) {
+    const agent = stack.use(listenNodeAgent(join(directory, `${node}.sock`)))
+    agents.set(node, agent)
+  }
+  const proxies: LabProxy[] = []
+  stack.defer(async () => {
+    await Promise.all(proxies.map((proxy) => proxy.stop('SIGKILL')))
+  })
+  const owned = stack.move()
+
+  return {
+    controlPlane,
+    namespaceName,
+    namespacePath,
+    exec,
+    async startProxy(node) {
+      const proxy = launch(namespaceName(node), {
+        NODE_NAME: node,
+        XDS_ADDRESS: controlPlane.address,
+        CA_ADDRESS: controlPlane.address,
+        XDS_ROOT_CA: join(directory, 'root-cert.pem'),
+        CA_ROOT_CA: join(directory, 'root-cert.pem'),
+        AUTH_TOKEN: 'test-token',
+        INPOD_UDS: join(directory, `${node}.sock`),
+        LOG_FORMAT: 'plain',
+      })
+      proxies.push(proxy)
+      const served = options.pods.filter((pod) => pod.node === node)
+      const agent = agents.get(node)
+      await agent?.serve(
+        served.map((pod) => ({
+          uid: `uid-${pod.name}`,
+          namespacePath: namespacePath(pod.name),
+          pod: { name: pod.name, namespace: 'default', serviceAccount: pod.name },
+        })),
+        proxy.process,
+      )
+      return proxy
+    },
+    async connect(pod, to) {
+      using namespace = openNetworkNamespace(namespacePath(pod))
+      const { fd } = createSocket({ family: 4, type: 'stream' }, namespace)
+      const config = Object.assign({ fd, allowHalfOpen: true }, { manualStart: true })
+      const socket = new net.Socket(config)
+      socket.pause()
+      socket.connect(to.port, to.ip)
+      await once(socket, 'connect')
+      return socket
+    },
+    async listen(pod, port, onSocket) {
+      using namespace = openNetworkNamespace(namespacePath(pod))
+      const bind = { ip: '0.0.0.0', port }
+      const { fd } = createSocket({ family: 4, type: 'stream', reuseAddress: true, bind }, namespace)
+      const server = net.createServer({ allowHalfOpen: true }, onSocket)
+      server.listen({ fd, backlog: 1024 })
+      await once(server, 'listening')
+      owned.defer(() => void server.close())
+      return server
+    },
+    async [Symbol.asyncDispose]() {
+      await owned.disposeAsync()
+    },
+  }
+}
+
+/** What the node agent installs in a pod. */
+function redirect(namespace: string): void {
+  const rules = `
+table ip mesh {
+  chain mangle_in { type filter hook prerouting priority mangle
+    meta mark & 0xfff == 0x539 ct mark set ct mark & 0xfffff000 | 0x111
+  }
+  chain mangle_out { type route hook output priority mangle
+    ct mark & 0xfff == 0x111 meta mark set ct mark
+  }
+  chain nat_in { type nat hook prerouting priority dstnat
+    ip daddr != 127.0.0.1 tcp dport != 15008 meta mark & 0xfff != 0x539 redirect to :15006
+  }
+  chain nat_out { type nat hook output priority -100
+    oifname != "lo" udp dport 53 meta mark & 0xfff != 0x539 redirect to :15053
+    ip daddr != 127.0.0.1 tcp dport 53 meta mark & 0xfff != 0x539 redirect to :15053
+    meta l4proto tcp meta mark & 0xfff == 0x111 accept
+    oifname "lo" ip daddr != 127.0.0.1 accept
+    ip daddr != 127.0.0.1 meta l4proto tcp meta mark & 0xfff != 0x539 redirect to :15001
+  }
+}
+`
+  execFileSync('ip', ['netns', 'exec', namespace, 'nft', '-f', '-'], {
+    input: rules,
+    stdio: ['pipe', 'pipe', 'inherit'],
+  })
+  execFileSync('ip', ['-n', namespace, 'rule', 'add', 'fwmark', '0x111/0xfff', 'pref', '32764', 'lookup', '100'])
+  execFileSync('ip', ['-n', namespace, 'route', 'add', 'local', '0.0.0.0/0', 'dev', 'lo', 'table', '100'])
+}
+
+function launch(namespace: string, env: Record<string, string>): LabProxy {
+  const command = ['netns', 'exec', namespace, process.execPath, join(root, 'bin/lateen.js'), 'ztunnel']
+  const child = spawn('ip', command, {
+    env: { PATH: process.env.PATH ?? '', ...env },
+    stdio: ['ignore', 'pipe', 'pipe'],
+    cwd: tmpdir(),
+  })
+  let text = ''
+  const lines = new Set<() => void>()
+  for (const stream of [child.stdout, child.stderr]) {
+    stream.on('data', (chunk: Buffer) => {
+      text += chunk.toString()
+      for (const check of lines) check()
+    })
+  }
+  const exited = once(child, 'exit') as Promise<[number | null]>
+  if (child.pid === undefined) throw new Error('cannot start the proxy')
+  const { pid } = child
+  return {
+    process: child,
+    pid,
+    log: () => text,
+    logged: (pattern) =>
+      new Promise((resolve, reject) => {
+        const check = () => {
+          const found = text.split('\n').find((line) => pattern.test(line))
+          if (found === undefined) return
+          lines.delete(check)
+          resolve(found)
+        }
+        lines.add(check)
+        child.once('exit', () => reject(new Error(`the proxy ended: ${text.slice(-2000)}`)))
+        check()
+      }),
+    rss: () =>
+      Number(/VmRSS:\s+(\d+) kB/.exec(execFileSync('cat', [`/proc/${pid}/status`], { encoding: 'utf8' }))?.[1]) * 1024,
+    async stop(signal = 'SIGTERM') {
+      if (child.exitCode === null && child.signalCode === null) child.kill(signal)
+      return (await exited)[0]
+    },
+  }
+}
