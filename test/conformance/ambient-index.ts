@@ -8,6 +8,7 @@ import { AddressAllocator, type AmbientMeshConfig, type HostAddress } from '../.
 import type { EncodedResource, ResourceSource } from '../../src/xds/index.ts'
 import type { ConformanceCase, ListCases } from './adapter.ts'
 import { addressOf, authorizationOf, expectedAddress, expectedAuthorization } from './ambient/compare.ts'
+import { type Conversation, runConversation } from './ambient/conversation.ts'
 import { createMesh, type Mesh, readObjects, readYaml } from './ambient/mesh.ts'
 
 interface Case {
@@ -56,7 +57,7 @@ export const cases: ListCases = (suiteDir) =>
       const dir = join(suiteDir, name)
       if (existsSync(join(dir, 'case.yaml'))) return { name, run: () => runSteps(dir) }
       if (existsSync(join(dir, 'xds.yaml'))) {
-        return { name, pending: 'needs the xDS server of the control plane', run: () => undefined }
+        return { name, run: () => runConversation(readYaml<Conversation>(join(dir, 'xds.yaml'))) }
       }
       if (existsSync(join(dir, 'ipalloc.yaml'))) {
         return { name, run: () => runAllocation(join(dir, 'ipalloc.yaml')) }
