@@ -9,6 +9,7 @@ import { runCertificates } from './ztunnel/certificates.ts'
 import { runConfig } from './ztunnel/config.ts'
 import { runDns } from './ztunnel/dns.ts'
 import { runEndpoints } from './ztunnel/endpoints.ts'
+import { runHbonePool } from './ztunnel/hbone-pool.ts'
 import { runInbound } from './ztunnel/inbound.ts'
 import { runLoadBalancing } from './ztunnel/load-balancing.ts'
 import { runOutbound } from './ztunnel/outbound.ts'
@@ -16,6 +17,7 @@ import { runRbac } from './ztunnel/rbac.ts'
 import { runServiceLookup } from './ztunnel/service-lookup.ts'
 import type { SuiteFile, TopicRunner } from './ztunnel/topic.ts'
 import { runWireFormats } from './ztunnel/wire-formats.ts'
+import { runZds } from './ztunnel/zds.ts'
 
 const runners: Readonly<Record<string, TopicRunner>> = {
   'outbound-routing': runOutbound,
@@ -25,6 +27,8 @@ const runners: Readonly<Record<string, TopicRunner>> = {
   rbac: runRbac,
   endpoints: runEndpoints,
   config: runConfig,
+  zds: runZds,
+  'hbone-pool': runHbonePool,
   admin: runAdmin,
   dns: runDns,
   'wire-formats': runWireFormats,
