@@ -14,10 +14,11 @@ import { certificateServiceDefinition } from './client/index.ts'
 import { type CaMetrics, countSigningError } from './metrics.ts'
 import type { AuthorizeImpersonation } from './node-authorization.ts'
 import { SigningError } from './signing/errors.ts'
-import type { Caller, CertificateAuthority, SigningRequest } from './types.ts'
+import type { Caller, SigningRequest } from './types.ts'
 
 export interface CertificateServiceOptions {
-  readonly authority: Pick<CertificateAuthority, 'sign'>
+  /** `requestedSigner`: the signer that the request names, for an authority that has several. */
+  readonly authority: { sign(request: SigningRequest, requestedSigner: string): Promise<readonly string[]> }
   readonly authenticators: readonly Authenticator[]
   /** The node authorisation of a cluster; undefined for a cluster that is not known, or when no node accounts are trusted. */
   readonly nodeAuthorizerOf: (clusterId: string) => AuthorizeImpersonation | undefined
@@ -32,6 +33,7 @@ export interface CertificateRequestMessage {
   readonly csr: string
   readonly validitySeconds: number
   readonly impersonatedIdentity: string
+  readonly certSigner: string
 }
 
 /** A refusal as the caller gets it. */
@@ -62,11 +64,8 @@ export function createCertificateService(options: CertificateServiceOptions): Ce
     try {
       const caller = acceptedCaller(await authenticate(authenticators, request), request)
       const identities = identitiesFor(caller, message.impersonatedIdentity, request)
-      const chain = await sign(
-        { csrPem: message.csr, identities, validitySeconds: message.validitySeconds },
-        caller,
-        request,
-      )
+      const signing = { csrPem: message.csr, identities, validitySeconds: message.validitySeconds }
+      const chain = await sign(signing, message.certSigner, caller, request)
       metrics.issued.inc()
       record(chain[0] ?? '', identities, caller, request)
       return chain
@@ -103,11 +102,12 @@ export function createCertificateService(options: CertificateServiceOptions): Ce
 
   async function sign(
     signing: SigningRequest,
+    requestedSigner: string,
     caller: Caller,
     request: AuthenticationRequest,
   ): Promise<readonly string[]> {
     try {
-      return await authority.sign(signing)
+      return await authority.sign(signing, requestedSigner)
     } catch (cause) {
       const { code } = cause instanceof SigningError ? cause : new SigningError('CERT_GEN_ERROR', '')
       countSigningError(metrics, code)
@@ -175,11 +175,12 @@ export function bindCertificateService(
     implementation: {
       CreateCertificate(call, callback) {
         const { csr, validityDuration, metadata } = call.request
-        const impersonated = metadata?.ImpersonatedIdentity
+        const textOf = (value: unknown): string => (typeof value === 'string' ? value : '')
         const message = {
           csr,
           validitySeconds: Number(validityDuration),
-          impersonatedIdentity: typeof impersonated === 'string' ? impersonated : '',
+          impersonatedIdentity: textOf(metadata?.ImpersonatedIdentity),
+          certSigner: textOf(metadata?.CertSigner),
         }
         service.createCertificate(message, requestOf(call)).then(
           (certChain) => callback(null, create(ca.IstioCertificateResponseSchema, { certChain: [...certChain] })),

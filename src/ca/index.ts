@@ -44,6 +44,15 @@ export {
   parseTrustedAccounts,
 } from './node-authorization.ts'
 export { createPodIndex, type PodIndex, type PodLookup, type PodView, podViewOf } from './pod-index.ts'
+export {
+  createRegistrationAuthority,
+  type RegistrationAuthority,
+  type RegistrationAuthorityOptions,
+  type SignInCluster,
+} from './registration/registration-authority.ts'
+export { chainWithRoot } from './registration/root-selection.ts'
+export { type SignerNames, signerNameOf } from './registration/signer-name.ts'
+export { validateRequestForSigner } from './registration/validate-csr.ts'
 export { namespacesWithoutRoot, type RootConfigMap, rootConfigMap, rootConfigMapName } from './root-configmap.ts'
 export {
   type AuthorityOptions,

@@ -1,0 +1,69 @@
+// Has another signer of the cluster certify requests, through CertificateSigningRequests that we approve.
+import { isSameBundle, mergeBundles } from '../client/index.ts'
+import { SigningError } from '../signing/errors.ts'
+import { formatGoDuration } from '../signing/go-duration.ts'
+import type { CertificateAuthority, SigningRequest } from '../types.ts'
+import { chainWithRoot } from './root-selection.ts'
+import { type SignerNames, signerNameOf } from './signer-name.ts'
+import { validateRequestForSigner } from './validate-csr.ts'
+
+/** Creates, approves, awaits and deletes a CertificateSigningRequest; resolves with the PEM chain of its status. */
+export type SignInCluster = (request: {
+  readonly csrPem: string
+  readonly signerName: string
+  readonly expirationSeconds: number
+  readonly usages: readonly string[]
+}) => Promise<string>
+
+export interface RegistrationAuthorityOptions extends SignerNames {
+  readonly signInCluster: SignInCluster
+  /** The roots that the mesh's configuration names for a signer, PEM; empty when it names none. */
+  readonly rootsOf: (signerName: string) => string
+  readonly defaultTtlSeconds: number
+  readonly maxTtlSeconds: number
+}
+
+export interface RegistrationAuthority extends Omit<CertificateAuthority, 'sign'> {
+  /** `requestedSigner`: the signer that the request names, or empty. */
+  sign(request: SigningRequest, requestedSigner?: string): Promise<readonly string[]>
+}
+
+const usages = ['digital signature', 'key encipherment', 'server auth', 'client auth']
+
+export function createRegistrationAuthority(options: RegistrationAuthorityOptions): RegistrationAuthority {
+  const { signInCluster, rootsOf, defaultTtlSeconds, maxTtlSeconds, defaultSigner } = options
+  const listeners = new Set<() => void>()
+  let bundle = mergeBundles(rootsOf(defaultSigner))
+
+  return {
+    async sign({ csrPem, identities, validitySeconds }, requestedSigner = '') {
+      await validateRequestForSigner(csrPem, identities)
+      const expirationSeconds = validitySeconds > 0 ? validitySeconds : defaultTtlSeconds
+      if (expirationSeconds > maxTtlSeconds) {
+        const [asked, allowed] = [expirationSeconds, maxTtlSeconds].map(formatGoDuration)
+        throw new SigningError('TTL_ERROR', `requested TTL ${asked} is greater than the max allowed TTL ${allowed}`)
+      }
+      const signerName = signerNameOf(options, requestedSigner)
+      let signed: string
+      try {
+        signed = await signInCluster({ csrPem, signerName, expirationSeconds, usages })
+      } catch (cause) {
+        throw new SigningError('CERT_GEN_ERROR', `signer ${signerName} did not sign the certificate`, { cause })
+      }
+      const chain = chainWithRoot(signed, rootsOf(signerName))
+      const root = chain.at(-1) ?? ''
+      if (signerName === defaultSigner && !isSameBundle(bundle, root)) {
+        bundle = mergeBundles(root)
+        for (const listener of [...listeners]) listener()
+      }
+      return chain
+    },
+    get rootBundle() {
+      return bundle
+    },
+    subscribe(listener) {
+      listeners.add(listener)
+      return () => void listeners.delete(listener)
+    },
+  }
+}

@@ -1,0 +1,50 @@
+// The trust bundle that goes with a chain another signer has returned.
+import { X509Certificate } from 'node:crypto'
+import { certificateBlocks } from '../client/index.ts'
+import { SigningError } from '../signing/errors.ts'
+
+/**
+ * The chain with its root last: the mesh's configured roots (which may hold intermediates) when there are any, else the last
+ * certificate of the chain itself if it is a CA. Throws a SigningError (CSR_ERROR) when the leaf does not lead to that root.
+ */
+export function chainWithRoot(chainPem: string, meshRootPem: string): readonly string[] {
+  const chain = certificateBlocks(chainPem)
+  const meshRoots = certificateBlocks(meshRootPem)
+  const last = chain.at(-1)
+  if (chain.length === 0 || last === undefined) throw refusal('the signer returned no certificate')
+  const parsed = chain.map((pem) => new X509Certificate(pem))
+  const isOwnRoot = chain.length > 1 && parsed.at(-1)?.ca === true
+  if (meshRoots.length === 0) {
+    if (!isOwnRoot) throw refusal('failed to find root cert from either signed cert-chain or mesh config')
+    checkPath(parsed.slice(0, -1), [new X509Certificate(last)])
+    return chain
+  }
+  checkPath(
+    parsed,
+    meshRoots.map((pem) => new X509Certificate(pem)),
+  )
+  return meshRoots.length === 1 && meshRoots[0] === last ? chain : [...chain, meshRoots.join('')]
+}
+
+/** The leaf must lead to a self-signed root of the bundle, over the chain and what else the bundle holds. */
+function checkPath(chain: readonly X509Certificate[], bundle: readonly X509Certificate[]): void {
+  const issuers = [...chain.slice(1), ...bundle]
+  const path: X509Certificate[] = []
+  let current: X509Certificate | undefined = chain[0]
+  while (current !== undefined && path.length <= issuers.length) {
+    const here: X509Certificate = current
+    path.push(here)
+    const root = bundle.find((candidate) => isIssuedBy(here, candidate))
+    if (root !== undefined) return
+    current = issuers.find((candidate) => !path.includes(candidate) && isIssuedBy(here, candidate))
+  }
+  throw refusal('the signed certificate does not verify against the root')
+}
+
+function isIssuedBy(certificate: X509Certificate, issuer: X509Certificate): boolean {
+  return issuer.ca && certificate.checkIssued(issuer) && certificate.verify(issuer.publicKey)
+}
+
+function refusal(message: string): SigningError {
+  return new SigningError('CSR_ERROR', message)
+}

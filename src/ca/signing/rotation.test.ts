@@ -1,0 +1,90 @@
+import assert from 'node:assert/strict'
+import { X509Certificate } from 'node:crypto'
+import { test } from 'node:test'
+import { makeCa, makeRequest } from '../../../test/support/ca.ts'
+import { memorySecretStore } from '../../../test/support/secret-store.ts'
+import { createAuthority } from './authority.ts'
+import { rotateRoot } from './rotation.ts'
+import { loadOrCreateSelfSigned, materialOfSecret } from './self-signed.ts'
+
+const options = { organization: 'cluster.local', ttlSeconds: 1000 }
+const secretName = 'istio-ca-secret'
+
+async function world() {
+  const store = memorySecretStore()
+  const start = Date.now()
+  const clock = { now: () => new Date(start) }
+  const { material } = await loadOrCreateSelfSigned(store, { ...options, now: () => clock.now() })
+  const authority = createAuthority({ material, defaultTtlSeconds: 60, maxTtlSeconds: 600, now: () => clock.now() })
+  const rotate = () => rotateRoot({ store, secretName, authority, graceRatio: 0.2, ...options, now: () => clock.now() })
+  return {
+    store,
+    authority,
+    rotate,
+    setTime: (seconds: number) => {
+      clock.now = () => new Date(start + seconds * 1000)
+    },
+  }
+}
+
+test('replicas that start at once end up with the same root', async () => {
+  const store = memorySecretStore()
+  const replicas = await Promise.all(Array.from({ length: 5 }, () => loadOrCreateSelfSigned(store, options)))
+  assert.equal(new Set(replicas.map(({ material }) => material.rootBundle)).size, 1)
+  assert.equal(store.secrets.size, 1)
+})
+
+test('a Secret without material is neither used nor written over', async () => {
+  const store = memorySecretStore()
+  await store.create(secretName, { type: 'Opaque', data: {} })
+  await assert.rejects(loadOrCreateSelfSigned(store, options), { code: 'INCOMPLETE' })
+  assert.deepEqual(store.secrets.get(secretName)?.data, {})
+})
+
+test("the user's own cacerts is used but not managed", async () => {
+  const store = memorySecretStore()
+  const root = await makeCa({ name: 'theirs' })
+  const data = { 'ca-cert.pem': root.pem, 'ca-key.pem': root.key, 'root-cert.pem': root.pem }
+  await store.create('cacerts', { type: 'Opaque', data })
+  const found = await loadOrCreateSelfSigned(store, { ...options, useCacerts: true })
+  assert.equal(found.isManaged, false)
+})
+
+test('near its end the root is renewed with its key, and old leaves stay good', async () => {
+  const { authority, rotate, setTime, store } = await world()
+  const before = authority.rootBundle
+  const csrPem = await makeRequest({ key: 'ecP256' })
+  const [leaf = ''] = await authority.sign({ csrPem, identities: ['spiffe://t/ns/a/sa/b'], validitySeconds: 60 })
+  setTime(700)
+  assert.equal((await rotate()).kind, 'unchanged')
+  setTime(850)
+  assert.equal((await rotate()).kind, 'rotated')
+  assert.notEqual(authority.rootBundle, before)
+  const root = new X509Certificate(authority.rootBundle)
+  assert.ok(new X509Certificate(leaf).verify(root.publicKey))
+  assert.match(root.subject, /O=cluster\.local/)
+  assert.equal(store.secrets.get(secretName)?.data['root-cert.pem'], authority.rootBundle)
+  assert.equal((await rotate()).kind, 'unchanged')
+})
+
+test("another replica's root is taken over", async () => {
+  const { authority, rotate, store } = await world()
+  const other = memorySecretStore()
+  await loadOrCreateSelfSigned(other, options)
+  const theirs = other.secrets.get(secretName)
+  assert.ok(theirs)
+  store.secrets.set(secretName, theirs)
+  assert.equal((await rotate()).kind, 'reloaded')
+  assert.equal(authority.rootBundle, materialOfSecret(secretName, theirs, '').rootBundle)
+})
+
+test('when the Secret is gone or cannot be written the root in force stays', async () => {
+  const { authority, rotate, store, setTime } = await world()
+  const before = authority.material
+  setTime(850)
+  store.failWrites = true
+  assert.equal((await rotate()).kind, 'failed')
+  store.secrets.clear()
+  assert.equal((await rotate()).kind, 'missing')
+  assert.equal(authority.material, before)
+})

@@ -1,0 +1,143 @@
+// Keys, requests and chains for tests of certificates.
+import 'reflect-metadata'
+import { webcrypto } from 'node:crypto'
+import * as x509 from '@peculiar/x509'
+import { toPem } from '../../src/ca/client/index.ts'
+
+x509.cryptoProvider.set(webcrypto)
+
+export type TestKey = 'rsa2048' | 'ecP256' | 'ecP384' | 'ed25519'
+
+const algorithms = {
+  rsa2048: {
+    name: 'RSASSA-PKCS1-v1_5',
+    hash: 'SHA-256',
+    modulusLength: 2048,
+    publicExponent: new Uint8Array([1, 0, 1]),
+  },
+  ecP256: { name: 'ECDSA', namedCurve: 'P-256', hash: 'SHA-256' },
+  ecP384: { name: 'ECDSA', namedCurve: 'P-384', hash: 'SHA-384' },
+  ed25519: { name: 'Ed25519' },
+} as const
+
+export async function makeKeys(kind: TestKey): Promise<webcrypto.CryptoKeyPair> {
+  return (await webcrypto.subtle.generateKey(algorithms[kind], true, ['sign', 'verify'])) as webcrypto.CryptoKeyPair
+}
+
+export async function keyPem(keys: webcrypto.CryptoKeyPair): Promise<string> {
+  const der = await webcrypto.subtle.exportKey('pkcs8', keys.privateKey)
+  return `-----BEGIN PRIVATE KEY-----\n${Buffer.from(der).toString('base64')}\n-----END PRIVATE KEY-----\n`
+}
+
+export interface TestRequest {
+  readonly key: TestKey
+  readonly uris?: readonly string[]
+  readonly dns?: readonly string[]
+  readonly subject?: Readonly<Record<string, string | readonly string[]>>
+  readonly isBroken?: boolean
+  readonly extraExtensions?: readonly x509.Extension[]
+}
+
+/** A certificate request, or with `isBroken` one signed by another key. */
+export async function makeRequest(request: TestRequest): Promise<string> {
+  const keys = await makeKeys(request.key)
+  const names: x509.JsonGeneralName[] = [
+    ...(request.uris ?? []).map((value) => ({ type: 'url' as const, value })),
+    ...(request.dns ?? []).map((value) => ({ type: 'dns' as const, value })),
+  ]
+  const csr = await x509.Pkcs10CertificateRequestGenerator.create({
+    name: new x509.Name(
+      Object.entries(request.subject ?? {}).flatMap(([type, values]) =>
+        [values].flat().map((value) => ({ [type]: [{ utf8String: value }] })),
+      ),
+    ),
+    keys: request.isBroken ? { publicKey: keys.publicKey, privateKey: (await makeKeys(request.key)).privateKey } : keys,
+    signingAlgorithm: algorithms[request.key],
+    extensions: [
+      ...(names.length > 0 ? [new x509.SubjectAlternativeNameExtension(names)] : []),
+      ...(request.extraExtensions ?? []),
+    ],
+  })
+  return `${csr.toString('pem')}\n`
+}
+
+export interface TestCa {
+  readonly pem: string
+  readonly key: string
+  readonly certificate: x509.X509Certificate
+  readonly keys: webcrypto.CryptoKeyPair
+  readonly kind: TestKey
+}
+
+export interface TestCaOptions {
+  readonly name: string
+  readonly kind?: TestKey
+  readonly issuer?: TestCa
+  readonly notBefore?: Date
+  readonly notAfter?: Date
+  readonly isCa?: boolean
+}
+
+/** A CA certificate, self-signed without an issuer. */
+export async function makeCa(options: TestCaOptions): Promise<TestCa> {
+  const { name, kind = 'ecP256', issuer, isCa = true } = options
+  const keys = await makeKeys(kind)
+  const subject = new x509.Name([{ O: [{ utf8String: name }] }])
+  const certificate = await x509.X509CertificateGenerator.create({
+    subject,
+    issuer: issuer?.certificate.subjectName ?? subject,
+    publicKey: keys.publicKey,
+    signingKey: issuer?.keys.privateKey ?? keys.privateKey,
+    signingAlgorithm: algorithms[issuer?.kind ?? kind],
+    notBefore: options.notBefore ?? new Date(Date.now() - 60_000),
+    notAfter: options.notAfter ?? new Date(Date.now() + 24 * 3_600_000),
+    extensions: [
+      new x509.BasicConstraintsExtension(isCa, undefined, true),
+      new x509.KeyUsagesExtension(x509.KeyUsageFlags.keyCertSign | x509.KeyUsageFlags.cRLSign, true),
+      await x509.SubjectKeyIdentifierExtension.create(keys.publicKey),
+    ],
+  })
+  return { pem: `${certificate.toString('pem')}\n`, key: await keyPem(keys), certificate, keys, kind }
+}
+
+/** A leaf with these URI names, signed by the CA, with its key. */
+export async function makeLeaf(
+  ca: TestCa,
+  uris: readonly string[],
+): Promise<{ readonly pem: string; readonly key: string }> {
+  const keys = await makeKeys('ecP256')
+  const certificate = await x509.X509CertificateGenerator.create({
+    issuer: ca.certificate.subjectName,
+    subject: new x509.Name([]),
+    publicKey: keys.publicKey,
+    signingKey: ca.keys.privateKey,
+    signingAlgorithm: algorithms[ca.kind],
+    notBefore: new Date(Date.now() - 60_000),
+    notAfter: new Date(Date.now() + 3_600_000),
+    extensions:
+      uris.length === 0
+        ? []
+        : [
+            new x509.SubjectAlternativeNameExtension(
+              uris.map((value) => ({ type: 'url' as const, value })),
+              true,
+            ),
+          ],
+  })
+  return { pem: `${certificate.toString('pem')}\n`, key: await keyPem(keys) }
+}
+
+/** A revocation list of the CA with these serial numbers (hex), PEM. */
+export async function makeCrl(ca: TestCa, serials: readonly string[]): Promise<string> {
+  const crl = await x509.X509CrlGenerator.create({
+    issuer: ca.certificate.subjectName,
+    thisUpdate: new Date(),
+    nextUpdate: new Date(Date.now() + 3_600_000),
+    entries: serials.map((serialNumber) => ({ serialNumber, revocationDate: new Date() })),
+    signingKey: ca.keys.privateKey,
+    signingAlgorithm: algorithms[ca.kind],
+  })
+  return toPem('X509 CRL', new Uint8Array(crl.rawData))
+}
+
+export { x509 }
