@@ -3,6 +3,7 @@ import { setFlagsFromString } from 'node:v8'
 import { Command } from 'commander'
 import { createLogging, formatJson, formatPlain } from '../observability/index.ts'
 import { loadConfig, processInputs, runZtunnel } from '../ztunnel/index.ts'
+import { packageVersion } from './version.ts'
 
 export function create(): Command {
   return new Command('ztunnel')
@@ -25,7 +26,11 @@ export function create(): Command {
         stop.abort()
         process.once('SIGINT', () => process.exit(130))
       })
-      process.exitCode = await runZtunnel(config, logging, stop.signal)
+      process.exitCode = await runZtunnel(
+        config,
+        { logging, version: { version: packageVersion(), gitRevision: 'unknown', istioVersion: config.istioVersion } },
+        stop.signal,
+      )
       await logging.flush()
     })
 }

@@ -2,6 +2,7 @@
 import { closeSync, readFileSync } from 'node:fs'
 import { createSocket, openNetworkNamespace, raiseDescriptorLimit, runInNamespace } from '../linux/index.ts'
 import { createMetricsRegistry, type Logging, registerProcessMetrics, type Scope } from '../observability/index.ts'
+import type { VersionFacts } from './admin/index.ts'
 import { openCertificateSource } from './certificate-source.ts'
 import { openRevocations } from './certificates/index.ts'
 import { dumpConfig, type ZtunnelConfig } from './config/index.ts'
@@ -35,7 +36,11 @@ import {
 /**
  * Runs until the signal aborts; connections in progress then have until the drain deadline. Rejects when the start fails.
  */
-export async function runZtunnel(config: ZtunnelConfig, logging: Logging, signal: AbortSignal): Promise<number> {
+export async function runZtunnel(
+  config: ZtunnelConfig,
+  { logging, version }: { readonly logging: Logging; readonly version: VersionFacts },
+  signal: AbortSignal,
+): Promise<number> {
   const log = logging.scope('ztunnel', 'The process')
   const descriptors = raiseDescriptorLimit()
   log.info('file limits', { before: descriptors.before, after: descriptors.after })
@@ -79,7 +84,19 @@ export async function runZtunnel(config: ZtunnelConfig, logging: Logging, signal
     metrics.activeProxies.with({}).set(list.filter((one) => one.state === 'Up').length)
     metrics.pendingProxies.with({}).set(list.filter((one) => one.state === 'Pending').length)
   })
-  stack.use(await startServers({ config, registry, readiness }))
+  stack.use(
+    await startServers({
+      config,
+      version,
+      logging,
+      registry,
+      readiness,
+      state,
+      certificates: certificates.manager,
+      ...(config.mode === 'shared' ? { pods } : {}),
+      shutDown: () => shutdown.abort(),
+    }),
+  )
 
   const own: PodProxy[] = []
   if (config.localContent !== undefined) state.replace(config.localContent)

@@ -1,61 +1,48 @@
-// The process's own HTTP servers: metrics and readiness.
-import { createServer, type RequestListener, type Server } from 'node:http'
-import {
-  expositionContentType,
-  type MetricsRegistry,
-  negotiateExposition,
-  renderMetrics,
-} from '../observability/index.ts'
-import type { ZtunnelConfig } from './config/index.ts'
+// The process's own HTTP servers: admin, metrics, readiness.
+import { existsSync, readFileSync } from 'node:fs'
+import type { Logging, MetricsRegistry } from '../observability/index.ts'
+import { startAdminServer, startReadinessServer, startStatsServer, type VersionFacts } from './admin/index.ts'
+import type { CertificateManager } from './certificates/index.ts'
+import { dumpConfig, type ZtunnelConfig } from './config/index.ts'
+import type { Pods } from './dataplane/index.ts'
 import type { Readiness } from './readiness.ts'
+import type { MeshState } from './state/index.ts'
 
 export interface ServersOptions {
-  readonly config: Pick<ZtunnelConfig, 'statsPort' | 'readinessPort' | 'ipv6Enabled'>
+  readonly config: ZtunnelConfig
+  readonly version: VersionFacts
+  readonly logging: Logging
   readonly registry: MetricsRegistry
   readonly readiness: Readiness
+  readonly state: MeshState
+  readonly certificates: CertificateManager
+  /** Shared mode only. */
+  readonly pods?: Pods
+  /** Starts a graceful shutdown. */
+  readonly shutDown: () => void
 }
 
 /** Binds every server, or rejects with none of them left. */
 export async function startServers(options: ServersOptions): Promise<AsyncDisposable> {
-  const { config, registry, readiness } = options
-  const host = config.ipv6Enabled ? '::' : '0.0.0.0'
+  const { config, version, logging, registry, readiness, state, certificates, pods, shutDown } = options
+  const { localContent, ipv6Enabled: ipv6 } = config
+  const dump = {
+    view: state,
+    version,
+    config: dumpConfig(config),
+    certificates: () => certificates.list(),
+    ...(localContent === undefined ? {} : { localContent }),
+    ...(pods === undefined ? {} : { pods: () => pods.list() }),
+  }
   await using started = new AsyncDisposableStack()
-  started.use(await listen(serveReadiness(readiness), { host, port: config.readinessPort }))
-  started.use(await listen(serveMetrics(registry), { host, port: config.statsPort }))
+  started.use(await startReadinessServer(readiness, { port: config.readinessPort, ipv6 }))
+  const ipv6Loopback = ipv6 && hasIpv6Loopback()
+  started.use(await startAdminServer({ logging, dump, shutDown }, { port: config.adminPort, ipv6Loopback }))
+  started.use(await startStatsServer(registry, { port: config.statsPort, ipv6 }))
   return started.move()
 }
 
-function serveReadiness(readiness: Readiness): RequestListener {
-  return (request, response) => {
-    if (request.url !== '/healthz/ready') return void response.writeHead(404).end()
-    if (request.method !== 'GET') return void response.writeHead(405).end()
-    const pending = readiness.pending()
-    if (pending.length === 0) response.end('ready\n')
-    else response.writeHead(500).end(`not ready, pending: ${pending.join(', ')}\n`)
-  }
-}
-
-function serveMetrics(registry: MetricsRegistry): RequestListener {
-  return (request, response) => {
-    if (request.url !== '/metrics' && request.url !== '/stats/prometheus') return void response.writeHead(404).end()
-    const format = negotiateExposition(request.headers.accept)
-    response.writeHead(200, { 'content-type': expositionContentType[format] }).end(renderMetrics(registry, format))
-  }
-}
-
-function listen(handle: RequestListener, address: { host: string; port: number }): Promise<AsyncDisposable> {
-  return new Promise((resolve, reject) => {
-    const server: Server = createServer(handle)
-    server.once('error', (error) =>
-      reject(new Error(`failed to bind to address ${address.host}:${address.port}: ${error.message}`)),
-    )
-    server.listen(address, () =>
-      resolve({
-        async [Symbol.asyncDispose]() {
-          server.closeAllConnections()
-          await new Promise((closed) => server.close(closed))
-        },
-      }),
-    )
-  })
+function hasIpv6Loopback(): boolean {
+  const setting = '/proc/sys/net/ipv6/conf/lo/disable_ipv6'
+  return existsSync(setting) && readFileSync(setting, 'utf8').trim() !== '1'
 }
