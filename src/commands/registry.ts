@@ -19,6 +19,7 @@ export const commands: readonly CommandEntry[] = [
   { name: 'kubeconfig', summary: 'Print the path of the kubeconfig', load: () => import('./kubeconfig.ts') },
   { name: 'sample', summary: 'Run a service of the bookinfo sample', hidden: true, load: () => import('./sample.ts') },
   { name: 'version', summary: 'Print the version', load: () => import('./version.ts') },
+  { name: 'discovery', summary: 'Control plane', load: () => import('./discovery.ts') },
   { name: 'ztunnel', summary: 'L4 node proxy', load: () => import('./ztunnel.ts') },
   {
     name: 'cni-agent',

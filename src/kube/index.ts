@@ -7,6 +7,7 @@ export { type ClientOptions, clientOf } from './client.ts'
 export { type Connection, inClusterConnection, loadConnection, type TlsMaterial } from './connection.ts'
 export { isKubeError, KubeError } from './errors.ts'
 export type { KubeLog } from './informer.ts'
+export { type LeaderElectionOptions, type LeaseTimes, runLeaderElection } from './leader-election.ts'
 export type * from './types.ts'
 
 /**

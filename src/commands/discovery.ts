@@ -1,0 +1,50 @@
+// `lateen discovery`: the control plane.
+import { availableParallelism } from 'node:os'
+import { Command } from 'commander'
+import { type DiscoveryFlags, readSettings, runDiscovery } from '../istiod/index.ts'
+import { createLogging, formatJson, formatPlain, parseOutputLevels } from '../observability/index.ts'
+import { packageVersion } from './version.ts'
+
+interface Flags extends DiscoveryFlags {
+  readonly log_as_json?: boolean
+  readonly log_output_level?: string
+}
+
+export function create(): Command {
+  return new Command('discovery')
+    .description('Control plane: reads the cluster, serves the Workload API over xDS, and signs workload certificates.')
+    .option('--kubeconfig <file>', 'how to reach the API server (default: the pod’s service account)')
+    .option('-n, --namespace <namespace>', 'system namespace (default: POD_NAMESPACE, else istio-system)')
+    .option('--meshConfig <file>', 'mesh config file (default: ./etc/istio/config/mesh, else the ConfigMap)')
+    .option('--domain <domain>', 'DNS suffix of the cluster', 'cluster.local')
+    .option('--clusterID <id>', 'id of the cluster (default: CLUSTER_ID, else Kubernetes)')
+    .option('--httpAddr <address>', 'readiness and debug pages', ':8080')
+    .option('--secureGRPCAddr <address>', 'xDS and certificates over TLS', ':15012')
+    .option('--grpcAddr <address>', 'plaintext xDS is not served: only the empty address is taken')
+    .option('--monitoringAddr <address>', 'metrics and debug pages', ':15014')
+    .option('--shutdownDuration <duration>', 'bound of the graceful stop', '10s')
+    .option('--keepaliveInterval <duration>', 'time between pings of idle connections', '30s')
+    .option('--keepaliveTimeout <duration>', 'how long a ping may go unanswered', '10s')
+    .option('--keepaliveMaxServerConnectionAge <duration>', 'connections are recycled after it (default: never)')
+    .option('--log_as_json', 'log lines are JSON')
+    .option('--log_output_level <levels>', 'scope:level,… (default:info)')
+    .allowUnknownOption()
+    .allowExcessArguments()
+    .action(run)
+}
+
+async function run(flags: Flags): Promise<void> {
+  const settings = readSettings(flags, process.env, availableParallelism())
+  const logging = createLogging({
+    format: flags.log_as_json === true ? formatJson('msg') : formatPlain,
+    ...(flags.log_output_level === undefined ? {} : { filter: parseOutputLevels(flags.log_output_level) }),
+  })
+  const stop = new AbortController()
+  process.once('SIGTERM', () => stop.abort())
+  process.once('SIGINT', () => {
+    stop.abort()
+    process.once('SIGINT', () => process.exit(130))
+  })
+  await runDiscovery({ settings, version: packageVersion(), jwtRule: process.env.JWT_RULE ?? '', logging }, stop.signal)
+  await logging.flush()
+}

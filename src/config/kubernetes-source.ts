@@ -1,0 +1,62 @@
+// Objects of one cluster, from the informers of its API server into the collections they belong to.
+import type { KubeObject, ObjectKey } from '../api/index.ts'
+import type { Informer, ObjectChange } from '../kube/index.ts'
+import type { Scope } from '../observability/index.ts'
+
+/** Where the objects of one kind go. */
+export interface ObjectSink<T> {
+  set(object: T): void
+  delete(key: ObjectKey): void
+}
+
+export interface FollowOptions<T extends KubeObject> {
+  readonly informer: Informer<T>
+  readonly sink: ObjectSink<T>
+  /** Makes one wave of what `body` changes. */
+  readonly transaction: (body: () => void) => void
+  /** Objects that are not for us (another revision, say) count as absent. */
+  readonly accepts?: (object: T) => boolean
+  /** What is wrong with an object, if anything. A broken one is reported, and the last good one stays. */
+  readonly problems?: (object: T) => readonly string[]
+  readonly log: Scope
+}
+
+/** Feeds the sink until the returned function is called. */
+export function followInformer<T extends KubeObject>(options: FollowOptions<T>): () => void {
+  const { sink, log } = options
+  const reported = new Map<string, string>()
+
+  function put(object: T): void {
+    if (options.accepts?.(object) === false) {
+      remove(object)
+      return
+    }
+    const problems = options.problems?.(object) ?? []
+    const name = `${object.kind} ${object.metadata.namespace ?? ''}/${object.metadata.name}`
+    if (problems.length === 0) {
+      reported.delete(name)
+      sink.set(object)
+      return
+    }
+    const text = problems.join('; ')
+    if (reported.get(name) !== text)
+      log.error('an invalid object is not taken; the last valid one stays', { object: name, problems: text })
+    reported.set(name, text)
+  }
+
+  function remove(object: T): void {
+    reported.delete(`${object.kind} ${object.metadata.namespace ?? ''}/${object.metadata.name}`)
+    sink.delete(object.metadata)
+  }
+
+  function take(change: ObjectChange<T>): void {
+    if (change.kind === 'deleted') remove(change.object)
+    else put(change.object)
+  }
+
+  return options.informer.subscribe((changes) => {
+    options.transaction(() => {
+      for (const change of changes) take(change)
+    })
+  })
+}

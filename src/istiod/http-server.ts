@@ -1,0 +1,82 @@
+// A small HTTP server: exact paths, each a function to a reply.
+import { createServer, type IncomingMessage, type Server } from 'node:http'
+
+export interface Reply {
+  readonly status: number
+  readonly body: string
+  readonly contentType?: string
+}
+
+export type Route = (request: IncomingMessage, url: URL) => Reply | Promise<Reply>
+
+export interface HttpServer {
+  readonly address: string
+  close(): Promise<void>
+}
+
+export const textReply = (status: number, body: string): Reply => ({ status, body })
+export const jsonReply = (value: unknown, pretty = false): Reply => ({
+  status: 200,
+  body: JSON.stringify(value, undefined, pretty ? 2 : undefined),
+  contentType: 'application/json',
+})
+
+/** Serves until closed. `route` finds the function of a path. `address` is `host:port` or `:port`. */
+export async function serveHttp(
+  address: string,
+  route: (path: string) => Route | undefined,
+  failed: (error: unknown) => void,
+): Promise<HttpServer> {
+  const server = createServer({ requestTimeout: 30_000, keepAliveTimeout: 90_000 }, (request, response) => {
+    const url = new URL(request.url ?? '/', 'http://local')
+    answer(request, url).then(
+      ({ status, body, contentType = 'text/plain; charset=utf-8' }) => {
+        response.writeHead(status, { 'content-type': contentType, 'x-content-type-options': 'nosniff' })
+        response.end(request.method === 'HEAD' ? '' : body)
+      },
+      (error: unknown) => {
+        failed(error)
+        response.writeHead(500).end('internal error\n')
+      },
+    )
+  })
+
+  async function answer(request: IncomingMessage, url: URL): Promise<Reply> {
+    request.resume()
+    if (request.method !== 'GET' && request.method !== 'HEAD') return textReply(405, 'method not allowed\n')
+    const found = route(url.pathname)
+    return found === undefined ? textReply(404, 'not found\n') : found(request, url)
+  }
+
+  await listen(server, address)
+  const bound = server.address()
+  return {
+    address: typeof bound === 'object' && bound !== null ? `${bound.address}:${bound.port}` : address,
+    close: () =>
+      new Promise((resolve) => {
+        server.close(() => resolve())
+        server.closeAllConnections()
+      }),
+  }
+}
+
+function listen(server: Server, address: string): Promise<void> {
+  const { host, port } = splitAddress(address)
+  return new Promise((resolve, reject) => {
+    server.once('error', reject)
+    server.listen({ port, ...(host === '' ? {} : { host }) }, () => {
+      server.off('error', reject)
+      resolve()
+    })
+  })
+}
+
+/** `:8080`, `127.0.0.1:8080` or `[::1]:8080`. */
+export function splitAddress(address: string): { readonly host: string; readonly port: number } {
+  const at = address.lastIndexOf(':')
+  const port = Number(address.slice(at + 1))
+  if (at === -1 || !Number.isInteger(port) || port < 0 || port > 65_535) {
+    throw new TypeError(`${address}: expected host:port or :port`)
+  }
+  return { host: address.slice(0, at).replace(/^\[|\]$/g, ''), port }
+}
