@@ -11,6 +11,8 @@ export interface CommandEntry {
 
 export const commands: readonly CommandEntry[] = [
   // In the order that help shows: what people run first, then the processes.
+  { name: 'up', summary: 'Run a mesh on this machine', load: () => import('./up.ts') },
+  { name: 'down', summary: 'End the mesh of this machine and remove its state', load: () => import('./down.ts') },
   { name: 'apply', summary: 'Apply manifests', load: () => import('./apply.ts') },
   { name: 'get', summary: 'Print objects', load: () => import('./get.ts') },
   { name: 'delete', summary: 'Delete objects', load: () => import('./delete.ts') },
@@ -27,6 +29,8 @@ export const commands: readonly CommandEntry[] = [
     load: () => import('./cni-agent.ts'),
   },
   { name: 'cni', summary: 'CNI plugin, run by the container runtime', hidden: true, load: () => import('./cni.ts') },
+  { name: 'node', summary: 'Run the pods of one node', hidden: true, load: () => import('./node.ts') },
+  { name: 'dns', summary: 'Cluster DNS', hidden: true, load: () => import('./dns.ts') },
   {
     name: 'apiserver',
     summary: 'Run the embedded Kubernetes-compatible API',

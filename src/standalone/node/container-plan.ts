@@ -34,7 +34,11 @@ export function imageMessage(container: Container): string {
 export function planContainer(
   spec: PodSpec,
   container: Container,
-  given: Pick<ContainerPlan, 'mounts' | 'hostname' | 'networkNamespace'> & { environment: ReadonlyMap<string, string> },
+  given: Pick<ContainerPlan, 'mounts' | 'hostname' | 'networkNamespace'> & {
+    readonly environment: ReadonlyMap<string, string>
+    /** Where programs are looked for, unless the container sets PATH. */
+    readonly path: string
+  },
 ): ContainerPlan {
   const words = [...(container.command ?? []), ...(container.args ?? [])]
   if (container.command === undefined || container.command.length === 0) {
@@ -42,7 +46,7 @@ export function planContainer(
       `container ${container.name} has no command: image "${hostImage}" has no default one, set "command"`,
     )
   }
-  const defaults = { PATH: '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin', HOME: '/root' }
+  const defaults = { PATH: given.path, HOME: '/root' }
   return {
     argv: words.map((word) => expandReferences(word, given.environment)),
     environment: { ...defaults, HOSTNAME: given.hostname, ...Object.fromEntries(given.environment) },

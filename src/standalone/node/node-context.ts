@@ -22,5 +22,7 @@ export interface NodeContext {
   readonly objects: ObjectCache
   readonly tokens: TokenSource
   readonly services: () => readonly Service[]
+  /** PATH of containers that do not set it. */
+  readonly path: string
   readonly log: (message: string) => void
 }

@@ -76,6 +76,7 @@ export async function planPodContainer(
     environment,
     mounts: mounts.filter((mount, index) => index < own.size || !own.has(mount.target)),
     hostname: podHostname(pod, context.nodeName),
+    path: context.path,
     ...(sandbox && { networkNamespace: sandbox.namespacePath }),
   })
 }

@@ -26,7 +26,7 @@ export interface Sandbox {
 /** Name of the pod's network namespace, readable in `ip netns list`. */
 export function sandboxNamespace(prefix: string, pod: Pod): string {
   const { namespace, name, uid = '' } = pod.metadata
-  return `${`${prefix}-${namespace}-${name}`.slice(0, 200)}-${uid.slice(0, 8)}`
+  return `${`${prefix}-${namespace}-${name}`.slice(0, 200)}-${uid}`
 }
 
 /** Creates the namespace and attaches it; leaves nothing behind when that fails. The sandbox is recorded in `directory`. */

@@ -1,0 +1,15 @@
+// `lateen down`: ends the mesh of this machine and removes its state.
+import { Command } from 'commander'
+import { down } from '../standalone/index.ts'
+import { defaultStateDir } from '../util/index.ts'
+
+export function create(): Command {
+  return new Command('down')
+    .description('End the mesh of this machine and remove everything it left: processes, namespaces, rules, state.')
+    .option('--state-dir <dir>', 'state directory of the mesh', defaultStateDir())
+    .option('--keep-state', 'keep what the API holds for the next "lateen up"', false)
+    .action(async ({ stateDir, keepState }: { stateDir: string; keepState: boolean }) => {
+      const there = await down({ stateDir, keepState })
+      process.stdout.write(there ? `The mesh of ${stateDir} is gone.\n` : `There is no mesh in ${stateDir}.\n`)
+    })
+}

@@ -1,0 +1,52 @@
+// `lateen up`: a running mesh on this machine.
+import { existsSync } from 'node:fs'
+import { Command, InvalidArgumentError } from 'commander'
+import { up } from '../standalone/index.ts'
+import { defaultStateDir } from '../util/index.ts'
+import { collect, manifestsOf } from './manifests.ts'
+
+interface Flags {
+  readonly filename: readonly string[]
+  readonly nodes: number
+  readonly stateDir: string
+  readonly detach: boolean
+  readonly check: boolean
+  readonly mesh: boolean
+  readonly sample: boolean
+}
+
+export function create(): Command {
+  return new Command('up')
+    .description('Run a mesh on this machine: API server, nodes, control plane, node proxies, and your pods.')
+    .option('-f, --filename <file>', 'manifests to apply: file, folder or -; may be repeated (default: the sample)', collect, [])
+    .option('--nodes <number>', 'how many nodes', parseCount, 2)
+    .option('--state-dir <dir>', 'where everything is kept', defaultStateDir())
+    .option('--detach', 'run in the background', false)
+    .option('--check', 'verify the running sample, report, and end', false)
+    .option('--no-mesh', 'pods and services only')
+    .option('--no-sample', 'apply nothing when there is no -f')
+    .action(async (flags: Flags) => {
+      process.exitCode = await run(flags)
+    })
+}
+
+async function run(flags: Flags): Promise<number> {
+  const stop = new AbortController()
+  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => stop.abort())
+  const sample = new URL('../../samples/bookinfo', import.meta.url).pathname
+  const files = flags.filename.length === 0 && flags.sample && existsSync(sample) ? [sample] : flags.filename
+  return up({
+    stateDir: flags.stateDir,
+    nodes: flags.nodes,
+    mesh: flags.mesh,
+    manifests: files.length === 0 ? [] : manifestsOf(files),
+    print: (line) => process.stdout.write(`${line}\n`),
+    signal: stop.signal,
+  })
+}
+
+function parseCount(text: string): number {
+  const count = Number(text)
+  if (!Number.isInteger(count) || count < 1) throw new InvalidArgumentError('expected a number from 1')
+  return count
+}

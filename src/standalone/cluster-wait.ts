@@ -1,0 +1,81 @@
+// Waits for what the API says: nodes, pods.
+import { type KubeObject, resources } from '../api/index.ts'
+import type { KubeClient } from '../kube/index.ts'
+import { StandaloneError } from './error.ts'
+import type { Pod } from './node/types.ts'
+
+/** Resolves when the API server answers that it is ready. */
+export async function waitForApi(connect: () => Promise<KubeClient>, signal: AbortSignal): Promise<KubeClient> {
+  for (;;) {
+    signal.throwIfAborted()
+    try {
+      const client = await connect()
+      try {
+        const response = await client.request('/readyz', { signal })
+        await response.text()
+        if (response.ok) return client
+      } catch {
+        // not yet
+      }
+      await client.close()
+    } catch {
+      // the kubeconfig is not written yet
+    }
+    await new Promise((resolve) => setTimeout(resolve, 100))
+  }
+}
+
+/** Resolves when `unmet` returns nothing any more; `note` hears of what is missing when that changes. */
+export async function waitUntil(
+  client: KubeClient,
+  unmet: (lists: { pods: readonly Pod[]; nodes: readonly KubeObject[] }) => readonly string[],
+  options: {
+    readonly timeoutMs: number
+    readonly signal: AbortSignal
+    readonly note: (missing: readonly string[]) => void
+  },
+): Promise<void> {
+  await using pods = client.informer<Pod>(resources.pods)
+  await using nodes = client.informer<KubeObject>(resources.nodes)
+  await Promise.all([pods.synced, nodes.synced])
+  const { promise, resolve, reject } = Promise.withResolvers<void>()
+  let missing: readonly string[] = []
+  const look = () => {
+    const now = unmet({ pods: pods.list(), nodes: nodes.list() })
+    if (now.length === 0) resolve()
+    else if (now.join() !== missing.join()) options.note(now)
+    missing = now
+  }
+  const onAbort = () => reject(options.signal.reason)
+  options.signal.addEventListener('abort', onAbort, { once: true })
+  const timer = setTimeout(
+    () =>
+      reject(new StandaloneError('NOT_READY', `not ready after ${options.timeoutMs / 1000} s: ${missing.join('; ')}`)),
+    options.timeoutMs,
+  )
+  const interval = setInterval(look, 1000)
+  const ends = [pods.subscribe(look), nodes.subscribe(look)]
+  look()
+  try {
+    await promise
+  } finally {
+    clearTimeout(timer)
+    clearInterval(interval)
+    options.signal.removeEventListener('abort', onAbort)
+    for (const end of ends) end()
+  }
+}
+
+export function isReady(object: KubeObject): boolean {
+  const { conditions = [] } = (object.status ?? {}) as { conditions?: { type: string; status: string }[] }
+  return conditions.some(({ type, status }) => type === 'Ready' && status === 'True')
+}
+
+/** Why a pod is not ready, in a few words; undefined when it is (or has done its work). */
+export function unreadiness(pod: Pod): string | undefined {
+  if (isReady(pod) || pod.status?.phase === 'Succeeded' || pod.metadata.deletionTimestamp !== undefined)
+    return undefined
+  const waiting = pod.status?.containerStatuses?.find((status) => status.state?.waiting)?.state?.waiting
+  const why = waiting?.reason ?? pod.status?.phase ?? 'Pending'
+  return `${pod.metadata.namespace}/${pod.metadata.name} (${why})`
+}

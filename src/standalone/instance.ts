@@ -1,0 +1,220 @@
+// One running instance: network, supervised processes, system pods. Brought up step by step, taken down as a whole.
+import { mkdir } from 'node:fs/promises'
+import { createServer } from 'node:net'
+import { join } from 'node:path'
+import { type KubeObject, resources } from '../api/index.ts'
+import { createKubeClient, type KubeClient } from '../kube/index.ts'
+import { endLeftProcesses, removeInstance } from './clean.ts'
+import { isReady, unreadiness, waitForApi, waitUntil } from './cluster-wait.ts'
+import { readIfThere, readJson, writeFileAtomic } from './files.ts'
+import { createNetwork, type HostChanges, usedRanges } from './network/host.ts'
+import { instanceId, type NetworkPlan, type NodePlan, planNetwork } from './network/plan.ts'
+import { nodeNetworkConfig, pluginDirectories } from './node-network-config.ts'
+import { type InstancePaths, ownCommand } from './paths.ts'
+import { Supervisor } from './supervisor/supervisor.ts'
+import { applySystem } from './system/apply.ts'
+import { systemObjects } from './system/manifests.ts'
+
+export interface InstanceOptions {
+  readonly paths: InstancePaths
+  readonly nodes: number
+  readonly mesh: boolean
+  readonly signal: AbortSignal
+  /** A step begins. */
+  readonly step: (name: string) => void
+  /** Something worth knowing happens within the step. */
+  readonly note: (message: string) => void
+}
+
+export interface Instance {
+  readonly client: KubeClient
+  readonly plan: NetworkPlan
+  readonly supervisor: Supervisor
+  /** Ends everything; the state of the API stays for the next time. */
+  stop(): Promise<void>
+}
+
+const readyMs = 120_000
+const domain = 'cluster.local'
+
+/** On failure everything that was started is ended and removed again. */
+export async function startInstance(options: InstanceOptions): Promise<Instance> {
+  const { paths, step, note, signal } = options
+  await mkdir(paths.stateDir, { recursive: true, mode: 0o755 })
+  await endLeftProcesses(paths, 5000)
+  const supervisor = new Supervisor(paths.stateDir, note)
+  let client: KubeClient | undefined
+  const stop = async () => {
+    await client?.close()
+    await supervisor.stop()
+    await removeInstance(paths)
+  }
+  try {
+    step('network')
+    const plan = await prepareNetwork(options)
+    step('API server')
+    const port = await choosePort(paths.stateDir)
+    await supervisor.start({
+      name: 'apiserver',
+      argv: [
+        ...ownCommand(),
+        'apiserver',
+        ...['--state-dir', paths.stateDir, '--service-cidr', plan.serviceCidr, '--advertise-address', plan.hostIP],
+        ...['--listen', `127.0.0.1:${port}`, '--listen', `${plan.hostIP}:${port}`],
+      ],
+    })
+    client = await waitForApi(() => createKubeClient({ kubeconfig: paths.kubeconfig }), signal)
+    step('controllers')
+    await supervisor.start({
+      name: 'controllers',
+      argv: [...ownCommand(), 'controllers', '--kubeconfig', paths.kubeconfig],
+    })
+    await applySystem(
+      client,
+      systemObjects({
+        lateen: ownCommand(),
+        nodesDirectory: paths.nodes,
+        runDirectory: paths.run,
+        dnsIP: plan.dnsIP,
+        domain,
+        mesh: options.mesh,
+      }),
+    )
+    step(`nodes: ${plan.nodes.map((node) => node.name).join(', ')}`)
+    await removeOtherNodes(client, plan)
+    for (const node of plan.nodes) await startNodeProcess(supervisor, paths, plan, node)
+    await waitUntil(
+      client,
+      ({ nodes }) =>
+        plan.nodes.flatMap(({ name }) =>
+          nodes.some((node) => node.metadata.name === name && isReady(node)) ? [] : [`node ${name}`],
+        ),
+      { timeoutMs: readyMs, signal, note: () => undefined },
+    )
+    step(options.mesh ? 'control plane, node agents, node proxies, DNS' : 'DNS')
+    await waitForSystemPods(client, options, plan)
+    return { client, plan, supervisor, stop }
+  } catch (error) {
+    await stop()
+    throw error
+  }
+}
+
+async function prepareNetwork({ paths, nodes }: InstanceOptions): Promise<NetworkPlan> {
+  const file = join(paths.stateDir, 'network.json')
+  const before = await readJson<NetworkPlan>(file)
+  const plan = planNetwork(paths.stateDir, nodes, await usedRanges(`lateen-${instanceId(paths.stateDir)}`), before)
+  await writeFileAtomic(file, JSON.stringify(plan, null, 2))
+  const changes = await createNetwork(plan)
+  const known = (await readJson<HostChanges>(join(paths.stateDir, 'host-changes.json'))) ?? {}
+  await writeFileAtomic(join(paths.stateDir, 'host-changes.json'), JSON.stringify({ ...changes, ...known }))
+  const [program = '', ...words] = ownCommand()
+  const wrapper = `#!/bin/sh\nexec ${[program, ...words].map((word) => `'${word.replaceAll("'", `'\\''`)}'`).join(' ')} "$@"\n`
+  await writeFileAtomic(join(paths.bin, 'lateen'), wrapper, 0o755)
+  for (const node of plan.nodes) {
+    const config = join(paths.nodes, node.name, 'cni', 'net.d', '10-lateen.conflist')
+    await mkdir(join(paths.nodes, node.name, 'cni', 'bin'), { recursive: true })
+    await mkdir(join(paths.run, node.name, 'istio-cni'), { recursive: true })
+    if ((await readIfThere(config)) === undefined) {
+      await writeFileAtomic(config, await nodeNetworkConfig(paths, node), 0o600)
+    }
+  }
+  return plan
+}
+
+/** The port of the last time while it is free, so that kubeconfig files stay good. */
+async function choosePort(stateDir: string): Promise<number> {
+  const file = join(stateDir, 'port.json')
+  const before = await readJson<number>(file)
+  for (const port of [
+    ...(before === undefined ? [] : [before]),
+    6443,
+    ...Array.from({ length: 50 }, (_, i) => 16443 + i),
+  ]) {
+    if (!(await isFree(port))) continue
+    await writeFileAtomic(file, JSON.stringify(port))
+    return port
+  }
+  throw new Error('no free port for the API server')
+}
+
+async function isFree(port: number): Promise<boolean> {
+  const { promise, resolve } = Promise.withResolvers<boolean>()
+  const server = createServer()
+  server.once('error', () => resolve(false))
+  server.listen(port, '127.0.0.1', () => server.close(() => resolve(true)))
+  return promise
+}
+
+async function startNodeProcess(
+  supervisor: Supervisor,
+  paths: InstancePaths,
+  plan: NetworkPlan,
+  node: NodePlan,
+): Promise<void> {
+  const directory = join(paths.nodes, node.name)
+  await supervisor.start({
+    name: node.name,
+    argv: [
+      'nsenter',
+      `--net=/run/netns/${node.namespace}`,
+      '--',
+      ...ownCommand(),
+      'node',
+      ...['--kubeconfig', await nodeKubeconfig(paths, plan, directory), '--name', node.name],
+      ...['--state-dir', directory, '--instance', plan.instance],
+      ...['--node-ip', node.ip, '--pod-cidr', node.podCidr, '--cluster-cidr', plan.clusterCidr],
+      ...['--service-cidr', plan.serviceCidr, '--node-cidr', plan.nodeCidr, '--cluster-dns', plan.dnsIP],
+      ...['--cluster-domain', domain, '--cni-conf-dir', join(directory, 'cni', 'net.d'), '--bin-dir', paths.bin],
+      ...['--cni-bin-dir', ...pluginDirectories(paths, node)],
+    ],
+  })
+}
+
+/** The administrator's kubeconfig with the address that nodes reach: their localhost is not the host's. */
+async function nodeKubeconfig(paths: InstancePaths, plan: NetworkPlan, directory: string): Promise<string> {
+  const text = (await readIfThere(paths.kubeconfig)) ?? ''
+  const file = join(directory, 'kubeconfig')
+  await writeFileAtomic(file, text.replace(/(server:\s*"?https:\/\/)127\.0\.0\.1:/, `$1${plan.hostIP}:`), 0o600)
+  return file
+}
+
+/** Nodes of an earlier time with more nodes: their pods are to be placed anew. */
+async function removeOtherNodes(client: KubeClient, plan: NetworkPlan): Promise<void> {
+  const { items } = await client.list<KubeObject>(resources.nodes)
+  for (const { metadata } of items) {
+    if (plan.nodes.some((node) => node.name === metadata.name)) continue
+    const pods = await client.list(resources.pods, { fieldSelector: `spec.nodeName=${metadata.name}` })
+    for (const pod of pods.items) {
+      const key = { namespace: pod.metadata.namespace ?? '', name: pod.metadata.name }
+      await client.delete(resources.pods, key, { gracePeriodSeconds: 0 })
+    }
+    await client.delete(resources.nodes, { name: metadata.name })
+  }
+}
+
+async function waitForSystemPods(client: KubeClient, options: InstanceOptions, plan: NetworkPlan): Promise<void> {
+  const expected: [string, string, number][] = [
+    ['kube-system', 'cluster-dns-', 1],
+    ...(options.mesh
+      ? ([
+          ['istio-system', 'istiod-', 1],
+          ['istio-system', 'istio-cni-node-', plan.nodes.length],
+          ['istio-system', 'ztunnel-', plan.nodes.length],
+        ] satisfies [string, string, number][])
+      : []),
+  ]
+  await waitUntil(
+    client,
+    ({ pods }) =>
+      expected.flatMap(([namespace, prefix, count]) => {
+        const ours = pods.filter(
+          ({ metadata }) =>
+            metadata.namespace === namespace && metadata.name.startsWith(prefix) && !metadata.deletionTimestamp,
+        )
+        const missing = ours.length < count ? [`${namespace}/${prefix}* (${ours.length} of ${count} created)`] : []
+        return [...missing, ...ours.map(unreadiness).filter((why) => why !== undefined)]
+      }),
+    { timeoutMs: readyMs, signal: options.signal, note: () => undefined },
+  )
+}

@@ -1,0 +1,34 @@
+// Where an instance keeps what.
+import { join, resolve } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { instanceId } from './network/plan.ts'
+
+export interface InstancePaths {
+  readonly stateDir: string
+  readonly instance: string
+  readonly kubeconfig: string
+  readonly nodes: string
+  readonly bin: string
+  readonly logs: string
+  /** Sockets: a short path, whatever the state directory is called. */
+  readonly run: string
+}
+
+export function instancePaths(stateDirectory: string): InstancePaths {
+  const stateDir = resolve(stateDirectory)
+  const instance = instanceId(stateDir)
+  return {
+    stateDir,
+    instance,
+    kubeconfig: join(stateDir, 'kubeconfig'),
+    nodes: join(stateDir, 'nodes'),
+    bin: join(stateDir, 'bin'),
+    logs: join(stateDir, 'logs'),
+    run: `/run/lateen-${instance}`,
+  }
+}
+
+/** How this program is started: a node executable and the script. */
+export function ownCommand(): string[] {
+  return [process.execPath, fileURLToPath(new URL('../../bin/lateen.js', import.meta.url))]
+}

@@ -1,0 +1,130 @@
+// `lateen up`: an instance from its first step to the signal that ends it.
+import { resources } from '../api/index.ts'
+import { applyManifests, type KubeClient, type Manifest } from '../kube/index.ts'
+import { unreadiness, waitUntil } from './cluster-wait.ts'
+import { StandaloneError } from './error.ts'
+import { type Instance, startInstance } from './instance.ts'
+import { runningUp, writeUpRecord } from './instance-lock.ts'
+import type { Pod } from './node/types.ts'
+import { instancePaths } from './paths.ts'
+import { ensurePrerequisites, systemPath } from './prerequisites.ts'
+import { formatTable, podRows, processRows } from './report.ts'
+
+export interface UpOptions {
+  readonly stateDir: string
+  readonly nodes: number
+  readonly mesh: boolean
+  readonly manifests: readonly Manifest[]
+  readonly print: (line: string) => void
+  readonly signal: AbortSignal
+  /** Runs once everything is ready; its result is the exit code, and the instance then ends. */
+  readonly check?: (instance: Instance) => Promise<number>
+}
+
+const podsReadyMs = 120_000
+
+/** Resolves with the exit code after the signal (or the check), when nothing is left running. */
+export async function up(options: UpOptions): Promise<number> {
+  const paths = instancePaths(options.stateDir)
+  const other = await runningUp(paths.stateDir)
+  if (other !== undefined && other.pid !== process.pid) {
+    throw new StandaloneError(
+      'ALREADY_RUNNING',
+      `a mesh is already running with the state directory ${paths.stateDir} (process ${other.pid}): see "lateen status", end it with "lateen down", or give another --state-dir`,
+    )
+  }
+  process.env.PATH = systemPath(process.env.PATH)
+  const progress = progressPrinter(options.print)
+  await ensurePrerequisites(progress.note)
+  await writeUpRecord(paths.stateDir, 'starting')
+  let instance: Instance | undefined
+  try {
+    instance = await startInstance({ ...options, paths, step: progress.step, note: progress.note })
+    if (options.manifests.length > 0) await applyUserManifests(instance.client, options, progress)
+    progress.done()
+    options.print(await summary(instance, paths.kubeconfig))
+    await writeUpRecord(paths.stateDir, 'running')
+    if (options.check !== undefined) return await options.check(instance)
+    await aborted(options.signal)
+    return 0
+  } catch (error) {
+    if (options.signal.aborted) return 130
+    await writeUpRecord(paths.stateDir, 'failed', (error as Error).message)
+    throw error
+  } finally {
+    progress.step('stopping')
+    if (instance !== undefined) {
+      await writeUpRecord(paths.stateDir, 'stopping')
+      await instance.stop()
+    }
+    progress.done()
+  }
+}
+
+async function applyUserManifests(client: KubeClient, options: UpOptions, progress: Progress): Promise<void> {
+  progress.step('manifests')
+  const applied = await applyManifests(client, options.manifests, { namespace: 'default', fieldManager: 'lateen' })
+  const namespaces = new Set(applied.map(({ object }) => object.metadata.namespace ?? 'default'))
+  progress.step('pods of the manifests')
+  await waitUntil(
+    client,
+    ({ pods }) => {
+      const ours = pods.filter((pod) => namespaces.has(pod.metadata.namespace ?? ''))
+      return ours.map(unreadiness).filter((why) => why !== undefined)
+    },
+    { timeoutMs: podsReadyMs, signal: options.signal, note: () => undefined },
+  ).catch((error: unknown) => {
+    // Pods that do not become ready are the user's to look at; the mesh itself runs.
+    if (!(error instanceof StandaloneError)) throw error
+    progress.note(error.message)
+  })
+}
+
+interface Progress {
+  step(name: string): void
+  note(message: string): void
+  done(): void
+}
+
+function progressPrinter(print: (line: string) => void): Progress {
+  let current: { name: string; since: number } | undefined
+  const done = () => {
+    if (current !== undefined) print(`✓ ${current.name} (${((Date.now() - current.since) / 1000).toFixed(1)} s)`)
+    current = undefined
+  }
+  return {
+    step(name) {
+      done()
+      current = { name, since: Date.now() }
+    },
+    note: (message) => print(`  ${message}`),
+    done,
+  }
+}
+
+async function summary(instance: Instance, kubeconfig: string): Promise<string> {
+  const [pods, namespaces] = await Promise.all([
+    instance.client.list<Pod>(resources.pods),
+    instance.client.list(resources.namespaces),
+  ])
+  return [
+    '',
+    formatTable(processRows(instance.supervisor.records)),
+    '',
+    formatTable(podRows(pods.items, namespaces.items)),
+    '',
+    'The mesh is running. In another terminal:',
+    `  export KUBECONFIG=${kubeconfig}`,
+    '  kubectl get pods -A',
+    '  lateen status',
+    '  lateen logs -f -n istio-system ds/ztunnel',
+    'Ctrl-C ends everything.',
+  ].join('\n')
+}
+
+function aborted(signal: AbortSignal): Promise<void> {
+  if (signal.aborted) return Promise.resolve()
+  const { promise, resolve } = Promise.withResolvers<void>()
+  signal.addEventListener('abort', () => resolve(), { once: true })
+  return promise
+}
