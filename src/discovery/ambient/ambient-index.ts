@@ -1,16 +1,17 @@
 // The ambient index: assembles the graph from objects to the resources of the Workload API.
 import type { Collection } from '../../collections/index.ts'
 import type { ResourceSource } from '../../xds/index.ts'
-import { createBase, defaultTrustDomain } from './base.ts'
+import { createBase } from './base.ts'
 import { type ObjectConditions, serviceEntryConditions, waypointBound } from './conditions.ts'
 import { encodeAuthorization, encodeService, encodeWorkload, equalEncoded } from './encoded.ts'
 import type { AmbientInputs } from './inputs.ts'
 import { type PublishedService, serviceKey, type WorkloadInfo } from './model.ts'
 import { compareGateways } from './networks.ts'
+import { createObjectGraph } from './object-graph.ts'
 import { createPolicyGraph } from './policy-graph.ts'
 import { createServiceGraph } from './service-graph.ts'
 import { serviceMessage } from './services/message.ts'
-import type { AmbientSettings } from './settings.ts'
+import { type AmbientSettings, defaultTrustDomain } from './settings.ts'
 import { addressSource, authorizationSource, workloadSource } from './sources.ts'
 import { createWorkloadGraph } from './workload-graph.ts'
 import { splitHorizonWorkload } from './workloads/split-horizon.ts'
@@ -39,10 +40,11 @@ export function createAmbientIndex({
 }): AmbientIndex {
   const { graph } = inputs
   const { clusterId, multiNetwork } = settings
-  const base = createBase(inputs, settings)
-  const services = createServiceGraph(inputs, base, settings)
-  const policies = createPolicyGraph(inputs, base, services, settings)
-  const { workloads, entryAttachments } = createWorkloadGraph(inputs, base, services, policies, settings)
+  const objects = createObjectGraph(inputs, settings)
+  const base = createBase(objects, settings)
+  const services = createServiceGraph(objects, base, settings)
+  const policies = createPolicyGraph(objects, base, services, settings)
+  const { workloads, entryAttachments } = createWorkloadGraph(objects, base, services, policies, settings)
 
   const isLocal = (info: WorkloadInfo, network: string): boolean => info.message.network === network
   const isGateway = ({ message }: WorkloadInfo): boolean => message.uid.startsWith('NetworkGateway/')
@@ -152,13 +154,13 @@ export function createAmbientIndex({
         ),
       )
       if (visibility === 'NONE' || !isServed) return []
-      const config = context.pick(base.meshConfig.collection, '', (mesh) => mesh?.serviceEntryVisibility)
+      const config = context.value(base.visibilityConfig)
       const conditions = serviceEntryConditions(entry, attachment, visibility, config)
       return present({ kind: 'ServiceEntry', namespace, name, conditions })
     })
     const ofWorkloadEntries = graph.deriveMany(
       'conditions/workloadEntries',
-      inputs.collections.workloadEntries,
+      objects.collections.workloadEntries,
       (context, { object }, key) => {
         const attachment = context.get(entryAttachments, key)
         const { namespace = '', name } = object.metadata
@@ -168,7 +170,7 @@ export function createAmbientIndex({
     )
     const ofPolicies = graph.deriveMany(
       'conditions/policies',
-      inputs.collections.authorizationPolicies,
+      objects.collections.authorizationPolicies,
       (context, { object }, key) => {
         const { namespace = '', name } = object.metadata
         return present({

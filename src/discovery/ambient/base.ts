@@ -2,7 +2,7 @@
 
 import { matchesLabelSelector } from '../../api/index.ts'
 import type { Collection, Index, ReadContext, Singleton } from '../../collections/index.ts'
-import { type AmbientInputs, type AmbientMeshConfig, objectKey } from './inputs.ts'
+import { type AmbientMeshConfig, objectKey } from './inputs.ts'
 import type { GatewayAddressInit } from './model.ts'
 import {
   compareGateways,
@@ -12,8 +12,10 @@ import {
   networkLabel,
   placeText,
 } from './networks.ts'
+import type { AmbientObjectGraph } from './object-graph.ts'
 import { trafficDistributionAnnotation } from './services/load-balancing.ts'
-import type { AmbientSettings } from './settings.ts'
+import { validVisibility } from './services/visibility.ts'
+import { type AmbientSettings, defaultRootNamespace, defaultTrustDomain } from './settings.ts'
 import { type NamespaceDefaults, namespaceDefaultsOf, type WaypointLookup } from './waypoints/attachment.ts'
 import { type Waypoint, waypointOf } from './waypoints/waypoint.ts'
 import type { Locality } from './workloads/workload.ts'
@@ -22,6 +24,7 @@ export interface Base {
   readonly rootNamespace: Singleton<string>
   readonly trustDomain: Singleton<string>
   readonly meshConfig: Singleton<AmbientMeshConfig>
+  readonly visibilityConfig: Singleton<NonNullable<AmbientMeshConfig['serviceEntryVisibility']>>
   /** Name of the network of each cluster that names one. */
   readonly networks: Collection<string>
   readonly localities: Collection<Locality>
@@ -39,10 +42,7 @@ export interface Base {
   waypointLookup(context: ReadContext, cluster: string, namespace: string): WaypointLookup
 }
 
-export const defaultRootNamespace = 'istio-system'
-export const defaultTrustDomain = 'cluster.local'
-
-export function createBase({ graph, collections, meshConfig }: AmbientInputs, settings: AmbientSettings): Base {
+export function createBase({ graph, collections, meshConfig }: AmbientObjectGraph, settings: AmbientSettings): Base {
   const { clusterId, systemNamespace, multiNetwork } = settings
   const rootNamespace = graph.singleton(
     'rootNamespace',
@@ -51,6 +51,16 @@ export function createBase({ graph, collections, meshConfig }: AmbientInputs, se
   const trustDomain = graph.singleton(
     'trustDomain',
     (context) => context.value(meshConfig)?.trustDomain || defaultTrustDomain,
+  )
+  const validVisibilityConfig = graph.singleton('serviceEntryVisibility/valid', (context) =>
+    validVisibility(context.pick(meshConfig.collection, '', (config) => config?.serviceEntryVisibility)),
+  )
+  // One that is not valid leaves the last valid one in force; at the start, with none before, it is taken as it is.
+  const visibilityConfig = graph.singleton(
+    'serviceEntryVisibility',
+    (context) =>
+      context.value(validVisibilityConfig) ??
+      context.pick(meshConfig.collection, '', (config) => config?.serviceEntryVisibility),
   )
   const networks = graph.deriveMany('networks', collections.namespaces, (_, { cluster, object }) => {
     const network = object.metadata.labels?.[networkLabel]
@@ -104,6 +114,7 @@ export function createBase({ graph, collections, meshConfig }: AmbientInputs, se
     rootNamespace,
     trustDomain,
     meshConfig,
+    visibilityConfig,
     networks,
     localities,
     namespaceDefaults,

@@ -13,6 +13,8 @@ export interface EncodedAddress extends EncodedResource {
   readonly services: readonly string[]
   /** The node a workload runs on; empty where it has none. */
   readonly node: string
+  /** Whether a service is the preferred one of its host name. */
+  readonly canonical: boolean
   /** The bytes of the bare Workload or Service inside the Address. */
   readonly inner: Uint8Array
 }
@@ -24,6 +26,7 @@ export function encodeWorkload(message: workload.Workload): EncodedAddress {
     kind: 'workload',
     services: Object.keys(message.services),
     node: message.node,
+    canonical: false,
     inner,
   }
 }
@@ -35,6 +38,7 @@ export function encodeService(message: workload.Service): EncodedAddress {
     kind: 'service',
     services: [],
     node: '',
+    canonical: message.canonical,
     inner,
   }
 }

@@ -73,6 +73,8 @@ export interface AmbientMeshConfig {
   readonly rootNamespace?: string
   /** Default `cluster.local`. */
   readonly trustDomain?: string
+  /** Namespaces that meet none of these are not looked at; empty: all are. */
+  readonly discoverySelectors?: readonly LabelSelector[]
   readonly serviceScopeConfigs?: readonly {
     readonly namespaceSelector?: LabelSelector
     readonly servicesSelector?: LabelSelector

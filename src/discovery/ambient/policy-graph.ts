@@ -2,9 +2,10 @@
 import type { Condition } from '../../api/index.ts'
 import type { Collection, ReadContext } from '../../collections/index.ts'
 import type { security } from '../../proto/index.ts'
-import { type Base, defaultRootNamespace, defaultTrustDomain } from './base.ts'
-import { type AmbientInputs, objectKey } from './inputs.ts'
+import type { Base } from './base.ts'
+import { objectKey } from './inputs.ts'
 import { containsLabels } from './labels.ts'
+import type { AmbientObjectGraph } from './object-graph.ts'
 import { convertAuthorizationPolicy, selectedLabels } from './policies/authorization-policy.ts'
 import {
   convertPeerPolicy,
@@ -18,7 +19,7 @@ import {
 import { waypointAllow, waypointAllowKey } from './policies/waypoint-allow.ts'
 import { waypointAccepted } from './policies/waypoint-status.ts'
 import type { ServiceGraph } from './service-graph.ts'
-import type { AmbientSettings } from './settings.ts'
+import { type AmbientSettings, defaultRootNamespace, defaultTrustDomain } from './settings.ts'
 
 export interface PolicyGraph {
   /** By `<namespace>/<name>`. */
@@ -32,7 +33,7 @@ export interface PolicyGraph {
 }
 
 export function createPolicyGraph(
-  { graph, collections }: AmbientInputs,
+  { graph, collections }: AmbientObjectGraph,
   base: Base,
   services: ServiceGraph,
   settings: AmbientSettings,

@@ -2,8 +2,8 @@
 import type { ServiceEntry } from '../../api/index.ts'
 import type { Collection, Index } from '../../collections/index.ts'
 import type { Base } from './base.ts'
-import type { AmbientInputs } from './inputs.ts'
 import { type Membership, type PublishedService, type ServiceInfo, serviceKey } from './model.ts'
+import type { AmbientObjectGraph } from './object-graph.ts'
 import { kubernetesService } from './services/kubernetes-service.ts'
 import { published } from './services/published.ts'
 import { serviceEntryServices } from './services/service-entry.ts'
@@ -34,7 +34,7 @@ export interface ServiceGraph {
 
 export const membershipKey = (cluster: string, service: string): string => `${cluster} ${service}`
 
-export function createServiceGraph(inputs: AmbientInputs, base: Base, settings: AmbientSettings): ServiceGraph {
+export function createServiceGraph(inputs: AmbientObjectGraph, base: Base, settings: AmbientSettings): ServiceGraph {
   const { graph, collections } = inputs
   const { clusterId, domainSuffix, multiNetwork, allocateAddresses } = settings
 
@@ -60,9 +60,9 @@ export function createServiceGraph(inputs: AmbientInputs, base: Base, settings: 
     })
   })
 
-  const entries = graph.derive('serviceEntries', collections.serviceEntries, (context, { object }): EntryInfo => {
+  const entries = graph.derive('serviceEntries/info', collections.serviceEntries, (context, { object }): EntryInfo => {
     const namespace = object.metadata.namespace ?? ''
-    const config = context.pick(base.meshConfig.collection, '', (mesh) => mesh?.serviceEntryVisibility)
+    const config = context.value(base.visibilityConfig)
     const visibility =
       config === undefined ? 'PUBLIC' : visibilityOf(config, base.namespaceLabels(context, clusterId, namespace))
     const attachment = attachService(base.waypointLookup(context, clusterId, namespace), {

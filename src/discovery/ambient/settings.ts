@@ -6,6 +6,8 @@ export interface AmbientSettings {
   readonly domainSuffix: string
   /** The namespace of the control plane; its network label names the cluster's network. */
   readonly systemNamespace: string
+  /** The control plane's revision: mesh objects labelled with another one are not its business. */
+  readonly revision: string
   /** AMBIENT_ENABLE_MULTI_NETWORK */
   readonly multiNetwork: boolean
   /** AMBIENT_ENABLE_DRY_RUN_AUTHORIZATION_POLICY */
@@ -24,6 +26,7 @@ export const defaultAmbientSettings: AmbientSettings = {
   clusterId: 'Kubernetes',
   domainSuffix: 'cluster.local',
   systemNamespace: 'istio-system',
+  revision: 'default',
   multiNetwork: false,
   dryRunPolicies: false,
   autoAllowWaypoints: false,
@@ -31,3 +34,6 @@ export const defaultAmbientSettings: AmbientSettings = {
   servicesSelectWorkloadEntries: true,
   allocateAddresses: true,
 }
+
+export const defaultRootNamespace = 'istio-system'
+export const defaultTrustDomain = 'cluster.local'

@@ -24,13 +24,21 @@ export function addressSource(graph: Graph, addresses: Collection<EncodedAddress
     lookup: (key) => {
       if (!key.includes('/')) return []
       const named = addresses.get(key)
-      const found = named === undefined ? byAlias.get(key) : [named]
-      const members = found.flatMap((one) => (one.kind === 'service' ? byService.get(one.name) : []))
-      return [...new Set([...found, ...members])]
+      if (named?.kind === 'workload') return [named]
+      const found = byAlias.get(key)
+      const workloads = found.filter(({ kind }) => kind === 'workload')
+      if (named === undefined && workloads.length > 0) return workloads
+      const service = named ?? preferred(found)
+      return service === undefined ? [] : [service, ...byService.get(service.name)]
     },
     namesOfNode: (node) => byNode.get(node).map(({ name }) => name),
     subscribe: (listener) => addresses.subscribe((changes) => listener(changes.map(addressChange))),
   }
+}
+
+/** Of several services with one address the canonical one, then the first by name. */
+function preferred(services: readonly EncodedAddress[]): EncodedAddress | undefined {
+  return services.find(({ canonical }) => canonical) ?? services[0]
 }
 
 /** The workloads alone, without the Address around them. */

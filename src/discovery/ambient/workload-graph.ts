@@ -1,10 +1,11 @@
 // From pods, entries, endpoints and slices to workloads.
 import type { Collection, ReadContext } from '../../collections/index.ts'
 import type { Base } from './base.ts'
-import { type AmbientInputs, objectKey } from './inputs.ts'
+import { objectKey } from './inputs.ts'
 import { containsLabels } from './labels.ts'
 import { type Membership, serviceKey, type WorkloadInfo } from './model.ts'
 import { gatewayWorkload } from './networks.ts'
+import type { AmbientObjectGraph } from './object-graph.ts'
 import { waypointAllowKey } from './policies/waypoint-allow.ts'
 import type { PolicyGraph } from './policy-graph.ts'
 import { membershipKey, type ServiceGraph } from './service-graph.ts'
@@ -29,7 +30,7 @@ export interface WorkloadGraph {
 const sameMessage = (a: WorkloadInfo, b: WorkloadInfo): boolean => a.message === b.message
 
 export function createWorkloadGraph(
-  { graph, collections }: AmbientInputs,
+  { graph, collections }: AmbientObjectGraph,
   base: Base,
   services: ServiceGraph,
   policies: PolicyGraph,

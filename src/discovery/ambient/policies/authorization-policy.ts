@@ -37,7 +37,7 @@ export function convertAuthorizationPolicy(
 
   const written: unknown = spec.rules ?? []
   // What is no list is one rule that cannot be read.
-  const rules = (Array.isArray(written) ? written : [written]).map((rule) => convertRule(rule, action, namespace))
+  const rules = (Array.isArray(written) ? written : [null]).map((rule) => convertRule(rule, action, namespace))
   const l7 = [...new Set(rules.flatMap((rule) => rule.l7))].sort()
   const message = create(security.AuthorizationSchema, {
     name: metadata.name,

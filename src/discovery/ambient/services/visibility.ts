@@ -31,3 +31,28 @@ export function scopeOf(
   )
   return global ? 'GLOBAL' : 'LOCAL'
 }
+
+/** Throws where a selector cannot be evaluated. */
+export function validVisibility(config: AmbientMeshConfig['serviceEntryVisibility']) {
+  for (const [at, { matchingRules = [] }] of (config?.policies ?? []).entries()) {
+    for (const { namespaceSelector } of matchingRules) {
+      for (const { key, operator } of namespaceSelector?.matchExpressions ?? []) {
+        if (['In', 'NotIn', 'Exists', 'DoesNotExist'].includes(operator)) continue
+        throw new InvalidSelectorError(`serviceEntryVisibility.policies[${at}]`, key, operator)
+      }
+    }
+  }
+  return config
+}
+
+/** Mesh config has a label selector that cannot be evaluated. */
+export class InvalidSelectorError extends Error {
+  readonly code = 'INVALID_SELECTOR'
+
+  constructor(where: string, key: string, operator: string) {
+    super(
+      `mesh config ${where}: unknown operator "${operator}" for label ${key}; expected In, NotIn, Exists or DoesNotExist`,
+    )
+    this.name = 'InvalidSelectorError'
+  }
+}

@@ -1,0 +1,129 @@
+// For tests: an ambient index over objects written in few words.
+import type { KubeObject } from '../../api/index.ts'
+import { type CollectionReport, createGraph, type Graph } from '../../collections/index.ts'
+import type { ResourceChange } from '../../xds/index.ts'
+import { type AmbientIndex, createAmbientIndex } from './ambient-index.ts'
+import { type AmbientInputs, type AmbientKind, createAmbientInputs } from './inputs.ts'
+import { type AmbientSettings, defaultAmbientSettings } from './settings.ts'
+
+export interface TestMesh {
+  readonly graph: Graph
+  readonly inputs: AmbientInputs
+  readonly index: AmbientIndex
+  readonly reports: readonly CollectionReport[]
+  /** Puts objects into the config cluster in one wave. */
+  apply(...objects: readonly KubeObject[]): void
+  /** `Kind/namespace/name` */
+  remove(...names: readonly string[]): void
+  /** Names of the Addresses and Authorizations (marked with `policy `) that a change touches; removed ones with `-`. */
+  touched(change: () => void): string[]
+}
+
+const kinds: Readonly<Record<string, AmbientKind>> = {
+  Namespace: 'namespaces',
+  Node: 'nodes',
+  Pod: 'pods',
+  Service: 'services',
+  EndpointSlice: 'endpointSlices',
+  Gateway: 'gateways',
+  GatewayClass: 'gatewayClasses',
+  ServiceEntry: 'serviceEntries',
+  WorkloadEntry: 'workloadEntries',
+  AuthorizationPolicy: 'authorizationPolicies',
+  PeerAuthentication: 'peerAuthentications',
+}
+
+export function createTestMesh(settings: Partial<AmbientSettings> = {}): TestMesh {
+  const reports: CollectionReport[] = []
+  const graph = createGraph({ report: (report) => reports.push(report) })
+  const inputs = createAmbientInputs(graph)
+  const all = { ...defaultAmbientSettings, clusterId: 'c1', ...settings }
+  const index = createAmbientIndex({ inputs, settings: all })
+  inputs.markSynced()
+  const feed = (kind: string) => {
+    const known = kinds[kind]
+    if (known === undefined) throw new TypeError(`no input for kind ${kind}`)
+    return inputs.feed(all.clusterId, known)
+  }
+  return {
+    graph,
+    inputs,
+    index,
+    reports,
+    apply: (...objects) =>
+      graph.transaction(() => {
+        for (const object of objects) feed(object.kind).set(object as never)
+      }),
+    remove: (...names) =>
+      graph.transaction(() => {
+        for (const text of names) {
+          const [kind = '', namespace = '', name = ''] = text.split('/')
+          feed(kind).delete(namespace === '' ? { name } : { namespace, name })
+        }
+      }),
+    touched: (change) => {
+      const names: string[] = []
+      const note = (prefix: string) => (changes: readonly ResourceChange[]) => {
+        for (const one of changes) names.push(`${one.new === undefined ? '-' : ''}${prefix}${one.name}`)
+      }
+      const stops = [index.addresses.subscribe(note('')), index.authorizations.subscribe(note('policy '))]
+      names.length = 0
+      change()
+      for (const stop of stops) stop()
+      return names.sort()
+    },
+  }
+}
+
+type Fields = Readonly<Record<string, unknown>>
+
+const object = (apiVersion: string, kind: string, path: string, metadata: Fields, rest: Fields): KubeObject => {
+  const [namespace, name] = path.includes('/') ? path.split('/') : [undefined, path]
+  return {
+    apiVersion,
+    kind,
+    metadata: { name: name ?? '', ...(namespace === undefined ? {} : { namespace }), ...metadata },
+    ...rest,
+  }
+}
+
+/** Objects by kind; `path` is `namespace/name`. */
+export const make = {
+  namespace: (name: string, labels: Fields = {}) => object('v1', 'Namespace', name, { labels }, {}),
+  node: (name: string, labels: Fields = {}, metadata: Fields = {}) =>
+    object('v1', 'Node', name, { labels, ...metadata }, {}),
+  pod: (path: string, podIP: string, labels: Fields = {}, metadata: Fields = {}, spec: Fields = {}) =>
+    object(
+      'v1',
+      'Pod',
+      path,
+      { labels, uid: path, ...metadata },
+      {
+        spec: { nodeName: 'node', serviceAccountName: 'sa', containers: [], ...spec },
+        status: { phase: 'Running', podIP, conditions: [{ type: 'Ready', status: 'True' }] },
+      },
+    ),
+  service: (path: string, clusterIP: string, selector: Fields = {}, metadata: Fields = {}) =>
+    object('v1', 'Service', path, metadata, {
+      spec: { clusterIP, selector, ports: [{ name: 'http', port: 80, targetPort: 8080 }] },
+    }),
+  waypoint: (path: string, options: { readonly ready?: boolean; readonly for?: string } = {}) =>
+    object(
+      'gateway.networking.k8s.io/v1',
+      'Gateway',
+      path,
+      options.for === undefined ? {} : { labels: { 'istio.io/waypoint-for': options.for } },
+      {
+        spec: { gatewayClassName: 'istio-waypoint', listeners: [{ name: 'mesh', port: 15008, protocol: 'HBONE' }] },
+        status: options.ready === false ? {} : { addresses: [{ type: 'Hostname', value: 'waypoint.example.com' }] },
+      },
+    ),
+  serviceEntry: (path: string, spec: Fields, metadata: Fields = {}) =>
+    object('networking.istio.io/v1', 'ServiceEntry', path, metadata, {
+      spec: { ports: [{ number: 80, name: 'http', protocol: 'HTTP' }], resolution: 'STATIC', ...spec },
+    }),
+  workloadEntry: (path: string, spec: Fields, metadata: Fields = {}) =>
+    object('networking.istio.io/v1', 'WorkloadEntry', path, metadata, { spec }),
+  policy: (path: string, spec: Fields) => object('security.istio.io/v1', 'AuthorizationPolicy', path, {}, { spec }),
+  peer: (path: string, spec: Fields) => object('security.istio.io/v1', 'PeerAuthentication', path, {}, { spec }),
+}
