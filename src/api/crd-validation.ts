@@ -81,6 +81,11 @@ function validateVersions(spec: CrdSpec): Cause[] {
       causes.push(...structuralFaults(schema, path))
     }
   })
+  if (spec.conversion?.strategy === 'Webhook' && spec.versions.filter(({ served }) => served).length > 1) {
+    const why =
+      'conversion between served versions by a webhook is not supported; serve one version or use strategy None'
+    causes.push(forbiddenField('spec.conversion.strategy', why))
+  }
   if (spec.versions.length === 0) causes.push(required('spec.versions'))
   if (spec.versions.filter((version) => version.storage).length !== 1) {
     causes.push(

@@ -44,8 +44,10 @@ export function createWorkQueue({ name, log, concurrency = 4, work }: WorkQueueO
     } catch (error) {
       const count = (failures.get(key) ?? 0) + 1
       failures.set(key, count)
-      const isConflict = (error as { code?: unknown }).code === 409
-      if (!isConflict && !isClosed) log.warn('will try again', { controller: name, key, reason: String(error) })
+      // Someone else was faster, or the object is gone: the next look at it will tell.
+      const { code } = error as { code?: unknown }
+      if (code !== 409 && code !== 404 && !isClosed)
+        log.warn('will try again', { controller: name, key, reason: String(error) })
       queue.addAfter(key, Math.min(firstRetryMs * 2 ** (count - 1), longestRetryMs))
     } finally {
       running.delete(key)

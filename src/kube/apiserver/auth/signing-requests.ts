@@ -2,6 +2,7 @@
 import { badRequest, forbidden, invalid, notFound } from '../errors.ts'
 import type {
   AdmissionPlugin,
+  AdmissionRequest,
   ApiCore,
   Authorizer,
   KindDefinition,
@@ -34,10 +35,7 @@ const isTrue = (request: SigningRequest, type: string): boolean =>
 
 /** Records the requester on create; checks the right to approve and to sign. */
 export function createSigningRequestAdmission(authorizer: Authorizer): AdmissionPlugin {
-  const require = async (
-    request: Parameters<NonNullable<AdmissionPlugin['validate']>>[0],
-    verb: string,
-  ): Promise<void> => {
+  const require = async (request: AdmissionRequest, verb: string): Promise<void> => {
     const { spec } = (request.object ?? {}) as SigningRequest
     const signerName = spec?.signerName ?? ''
     const [domain = ''] = signerName.split('/')
@@ -85,9 +83,18 @@ export function createSigningRequestAdmission(authorizer: Authorizer): Admission
         await require(request, 'approve')
       } else if (request.operation === 'UPDATE' && request.subresource === 'status') {
         await require(request, 'sign')
+        requireSameDecision(request)
       }
     },
   }
+}
+
+/** Who may sign may not decide. */
+function requireSameDecision({ kind, name, object, oldObject }: AdmissionRequest): void {
+  const decision = (request: KubeObject | undefined): string =>
+    JSON.stringify(['Approved', 'Denied'].map((type) => isTrue((request ?? {}) as SigningRequest, type)))
+  if (decision(object) !== decision(oldObject))
+    throw forbidden(kind, name, 'the approval subresource decides, not the status')
 }
 
 const isSigningRequest = (kind: KindDefinition): boolean => kind.group === group && kind.plural === plural

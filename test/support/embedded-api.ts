@@ -1,0 +1,95 @@
+// An embedded API of its own for one test file, with clients of it.
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import type { KubeObject, ObjectKey, Resource } from '../../src/api/index.ts'
+import { type EmbeddedApi, startEmbeddedApi } from '../../src/kube/apiserver/index.ts'
+import {
+  type Connection,
+  clientOf,
+  createKubeClient,
+  type Informer,
+  type KubeClient,
+  loadConnection,
+} from '../../src/kube/index.ts'
+
+export interface TestApi extends AsyncDisposable {
+  readonly server: EmbeddedApi
+  /** The administrator. */
+  readonly client: KubeClient
+  readonly ca: string
+  /** A client that sends this token, or nothing. */
+  as(token?: string): KubeClient
+  /** A client with this client certificate. */
+  withCertificate(cert: string, key: string): KubeClient
+  /** Resolves with what `find` finds first in the object; rejects after ten seconds. */
+  until<T extends KubeObject, R>(
+    resource: Resource,
+    key: ObjectKey,
+    find: (object: T | undefined) => R | undefined,
+  ): Promise<R>
+}
+
+export async function startTestApi(): Promise<TestApi> {
+  const directory = mkdtempSync(join(tmpdir(), 'lateen-api-'))
+  const server = await startEmbeddedApi({
+    stateDir: directory,
+    listen: [{ host: '127.0.0.1', port: 0 }],
+    serviceCidr: '10.96.0.0/16',
+    onError: (error) => process.emitWarning(String(error)),
+  })
+  const client = await createKubeClient({ kubeconfig: server.kubeconfig })
+  const admin = await loadConnection({ kubeconfig: server.kubeconfig })
+  const ca = readFileSync(join(directory, 'pki/ca.crt'), 'utf8')
+  const clients: KubeClient[] = [client]
+  const connect = (changes: Partial<Connection>): KubeClient => {
+    const created = clientOf({
+      ...admin,
+      tls: async () => ({ ca, cert: undefined, key: undefined }),
+      authorization: async () => undefined,
+      ...changes,
+    })
+    clients.push(created)
+    return created
+  }
+  return {
+    server,
+    client,
+    ca,
+    as: (token) => connect(token === undefined ? {} : { authorization: async () => `Bearer ${token}` }),
+    withCertificate: (cert, key) => connect({ tls: async () => ({ ca, cert, key }) }),
+    until: (resource, key, find) => until(client, resource, key, find),
+    async [Symbol.asyncDispose]() {
+      for (const one of clients) await one.close()
+      await server[Symbol.asyncDispose]()
+      rmSync(directory, { recursive: true })
+    },
+  }
+}
+
+async function until<T extends KubeObject, R>(
+  client: KubeClient,
+  resource: Resource,
+  key: ObjectKey,
+  find: (object: T | undefined) => R | undefined,
+): Promise<R> {
+  const informer: Informer<T> = client.informer(
+    resource,
+    key.namespace === undefined ? {} : { namespace: key.namespace },
+  )
+  const { promise, resolve, reject } = Promise.withResolvers<R>()
+  const timer = setTimeout(() => reject(new Error(`not true in time: ${JSON.stringify(informer.get(key))}`)), 10_000)
+  const look = (): void => {
+    const found = find(informer.get(key))
+    if (found !== undefined) resolve(found)
+  }
+  const unsubscribe = informer.subscribe(look)
+  void informer.synced.then(look, reject)
+  try {
+    return await promise
+  } finally {
+    clearTimeout(timer)
+    unsubscribe()
+    await informer[Symbol.asyncDispose]()
+  }
+}
