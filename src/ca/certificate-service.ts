@@ -10,6 +10,7 @@ import {
   type Authenticator,
   authenticate,
 } from './authentication/authenticator.ts'
+import { isMeshPeer } from './authentication/mesh-peer.ts'
 import { certificateServiceDefinition } from './client/index.ts'
 import { type CaMetrics, countSigningError } from './metrics.ts'
 import type { AuthorizeImpersonation } from './node-authorization.ts'
@@ -168,7 +169,7 @@ type Call = ServerUnaryCall<ca.IstioCertificateRequest, ca.IstioCertificateRespo
 /** `requestOf` tells who is at the other end of a call; by default requestOfCall. */
 export function bindCertificateService(
   service: CertificateService,
-  requestOf: (call: Call) => AuthenticationRequest = requestOfCall,
+  requestOf: (call: Call) => AuthenticationRequest = (call) => requestOfCall(call),
 ): CertificateServiceBinding {
   return {
     definition: certificateServiceDefinition,
@@ -198,15 +199,18 @@ export function bindCertificateService(
 
 /**
  * The peer and metadata of a gRPC call. A client certificate counts only where the TLS layer has verified it against the server's
- * client roots (grpc-js reports no other).
+ * client roots (grpc-js reports no other) and it names one workload, of these trust domains when they are given.
  */
-export function requestOfCall(call: Pick<Call, 'getPeer' | 'metadata' | 'getAuthContext'>): AuthenticationRequest {
+export function requestOfCall(
+  call: Pick<Call, 'getPeer' | 'metadata' | 'getAuthContext'>,
+  trustDomains?: readonly string[],
+): AuthenticationRequest {
   const { sslPeerCertificate } = call.getAuthContext()
+  const leaf = sslPeerCertificate === undefined ? undefined : new X509Certificate(sslPeerCertificate.raw)
+  const verifiedChains = leaf !== undefined && isMeshPeer(leaf, trustDomains) ? [[leaf]] : []
   return {
     peerAddress: call.getPeer(),
-    ...(sslPeerCertificate === undefined
-      ? {}
-      : { peerAuthentication: { kind: 'tls', verifiedChains: [[new X509Certificate(sslPeerCertificate.raw)]] } }),
+    ...(leaf === undefined ? {} : { peerAuthentication: { kind: 'tls', verifiedChains } }),
     header: (name) => call.metadata.get(name).map(String),
   }
 }

@@ -8,6 +8,7 @@ export {
   type ReviewToken,
   type TokenClusters,
 } from './authentication/kubernetes-token.ts'
+export { isMeshPeer } from './authentication/mesh-peer.ts'
 export {
   createOidcAuthenticator,
   type JwtRule,
@@ -21,7 +22,6 @@ export {
   serviceAccountOfSubject,
   type TokenReviewStatus,
 } from './authentication/service-account.ts'
-export { type ChainVerification, verifyClientChain } from './authentication/verify-chain.ts'
 export { createXfccAuthenticator, identitiesOfXfcc, trustOfPeers, type XfccOptions } from './authentication/xfcc.ts'
 export {
   bindCertificateService,

@@ -13,7 +13,7 @@ export interface RotationOptions {
   readonly store: SecretStore
   readonly secretName: string
   readonly authority: SelfAuthority
-  /** Rotate when at most this share of the lifetime is left. */
+  /** Renew when at most this share of the lifetime is left; 0 only takes over what others write. */
   readonly graceRatio: number
   readonly ttlSeconds: number
   /** The organisation of a new root when the old one cannot be read. */
@@ -38,7 +38,7 @@ export async function rotateRoot(options: RotationOptions): Promise<RotationOutc
   try {
     const secret = await store.read(secretName)
     if (secret === undefined) return { kind: 'missing' }
-    if (isNearExpiry(secret.data[secretKeys.certificate] ?? '', now(), graceRatio)) {
+    if (graceRatio > 0 && isNearExpiry(secret.data[secretKeys.certificate] ?? '', now(), graceRatio)) {
       const renewed = await renewedSecret(options, secret)
       const material = materialOfSecret(secretName, renewed, extraRoots)
       await store.replace(secretName, renewed)

@@ -1,4 +1,4 @@
-// The node proxy's workload certificates: fetching, renewing, forgetting; their TLS contexts; revocation lists.
+// The node proxy's workload certificates: fetching, renewing, forgetting; revocation lists.
 export { CertificateError, type WorkloadCertificate } from '../../ca/client/index.ts'
 export { type Clock, systemClock } from './clock.ts'
 export {
@@ -12,4 +12,3 @@ export { createPrefetch, isPrefetched } from './prefetch.ts'
 export type { Priority } from './request-queue.ts'
 export { openRevocations, type Revocations, type RevocationsOptions, type RevocationVerdict } from './revocations.ts'
 export { renewalDelayMs, retryDelayMs } from './schedule.ts'
-export { createSecureContexts, type SecureContextSettings } from './secure-contexts.ts'

@@ -1,0 +1,226 @@
+import assert from 'node:assert/strict'
+import { X509Certificate } from 'node:crypto'
+import { mkdtempSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { type TestContext, test } from 'node:test'
+import { type Client, Server, ServerCredentials } from '@grpc/grpc-js'
+import { makeCa, makeLeaf, type TestCa } from '../../test/support/ca.ts'
+import { createLogging, createMetricsRegistry } from '../observability/index.ts'
+import {
+  bindCertificateService,
+  type CaClientOptions,
+  createAuthority,
+  createCaClient,
+  createCaMetrics,
+  createCertificateService,
+  createClientCertificateAuthenticator,
+  createKubernetesTokenAuthenticator,
+  createNodeAuthorizer,
+  createPodIndex,
+  requestOfCall,
+  signingMaterial,
+} from './index.ts'
+
+const web = 'spiffe://cluster.local/ns/shop/sa/web'
+const proxy = 'spiffe://cluster.local/ns/istio-system/sa/ztunnel'
+
+/** A control plane on loopback, and clients of it. */
+async function world(t: TestContext, root?: TestCa) {
+  const rootCa = root ?? (await makeCa({ name: 'root' }))
+  const material = signingMaterial({ certificate: rootCa.pem, key: rootCa.key, roots: rootCa.pem, chain: '' })
+  const authority = createAuthority({ material, defaultTtlSeconds: 3600, maxTtlSeconds: 7200 })
+  const lines: string[] = []
+  const sink = { write: (line: string) => void lines.push(line), dropped: 0, flush: async () => {}, flushSync() {} }
+  const pods = createPodIndex([
+    { name: 'z', namespace: 'istio-system', uid: 'u1', serviceAccount: 'ztunnel', node: 'n1', phase: 'Running' },
+    { name: 'web-0', namespace: 'shop', uid: 'u2', serviceAccount: 'web', node: 'n1', phase: 'Running' },
+  ])
+  const authorize = createNodeAuthorizer({
+    trustedAccounts: new Set(['istio-system/ztunnel']),
+    trustDomains: () => ['cluster.local'],
+    pods,
+  })
+  const service = createCertificateService({
+    authority,
+    authenticators: [
+      createClientCertificateAuthenticator(),
+      createKubernetesTokenAuthenticator({
+        audiences: ['istio-ca'],
+        trustDomain: () => 'cluster.local',
+        clusters: {
+          localId: 'Kubernetes',
+          aliases: new Map(),
+          remoteIds: () => [],
+          reviewerOf: () => async (token, audiences) => {
+            if (token !== 'ztunnel-token' && token !== 'other-audience') return { authenticated: false }
+            return {
+              authenticated: true,
+              audiences: token === 'other-audience' ? [] : audiences,
+              user: {
+                username: 'system:serviceaccount:istio-system:ztunnel',
+                groups: ['system:serviceaccounts'],
+                extra: {
+                  'authentication.kubernetes.io/pod-name': ['z'],
+                  'authentication.kubernetes.io/pod-uid': ['u1'],
+                },
+              },
+            }
+          },
+        },
+      }),
+    ],
+    nodeAuthorizerOf: (clusterId) => (clusterId === 'Kubernetes' ? authorize : undefined),
+    metrics: createCaMetrics(createMetricsRegistry()),
+    audit: createLogging({ sink }).scope('ca'),
+  })
+  const binding = bindCertificateService(service, (call) => requestOfCall(call, ['cluster.local']))
+  const serving = await authority.issueServingCertificate(['istiod.test'], 3600)
+  const keys = [{ private_key: Buffer.from(serving.privateKey), cert_chain: Buffer.from(serving.chain) }]
+  const listen = async (wantsClientCertificate: boolean): Promise<number> => {
+    const server = new Server()
+    server.addService(binding.definition, binding.implementation)
+    const tls = ServerCredentials.createSsl(Buffer.from(serving.roots), keys, wantsClientCertificate)
+    t.after(() => server.forceShutdown())
+    return new Promise((resolve, reject) => {
+      server.bindAsync('127.0.0.1:0', tls, (error, port) => (error === null ? resolve(port) : reject(error)))
+    })
+  }
+  const port = await listen(false)
+  const client = (options: Partial<CaClientOptions> = {}) => {
+    const made = createCaClient({
+      address: `127.0.0.1:${port}`,
+      roots: { kind: 'pem', pem: rootCa.pem },
+      alternativeHostname: 'istiod.test',
+      token: () => 'ztunnel-token',
+      clusterId: 'Kubernetes',
+      impersonate: true,
+      timeoutMs: 5000,
+      ...options,
+    })
+    t.after(() => made.close())
+    return made
+  }
+  return { rootCa, lines, client, port, listen, binding }
+}
+
+test('a node proxy gets the certificate of a pod on its node', async (t) => {
+  const { client, rootCa, lines } = await world(t)
+  const certificate = await client({ validitySeconds: 600 }).requestCertificate(web)
+  const leaf = new X509Certificate(certificate.leaf)
+  assert.equal(leaf.subjectAltName, `URI:${web}`)
+  assert.ok(leaf.verify(new X509Certificate(rootCa.pem).publicKey))
+  assert.equal(certificate.roots.length, 1)
+  assert.equal(certificate.serial, BigInt(`0x${leaf.serialNumber}`).toString())
+  assert.equal(certificate.notAfter.getTime() - certificate.notBefore.getTime(), 720_000)
+  const line = lines.find((text) => text.includes('certificate issued'))
+  assert.match(line ?? '', new RegExp(`caller=${proxy} source=jwt identities=${web} serial=${certificate.serial}`))
+})
+
+test('refusals say nothing of their reason to the caller, and everything to the log', async (t) => {
+  const { client, lines } = await world(t)
+  const refused = (message: string) => ({ code: 'CA_CALL', message })
+  const noPod = client().requestCertificate('spiffe://cluster.local/ns/shop/sa/other')
+  await assert.rejects(
+    noPod,
+    refused('signing gRPC error (Unauthenticated): request impersonation authentication failure'),
+  )
+  assert.match(lines.at(-1) ?? '', /no instances of shop\/other found on node n1/)
+  const otherCluster = client({ clusterId: 'elsewhere' }).requestCertificate(web)
+  await assert.rejects(
+    otherCluster,
+    refused('signing gRPC error (Unauthenticated): request impersonation authentication failure'),
+  )
+  const badToken = client({ token: () => 'wrong' }).requestCertificate(web)
+  await assert.rejects(badToken, refused('signing gRPC error (Unauthenticated): request authenticate failure'))
+  const noToken = client({ token: () => undefined }).requestCertificate(web)
+  await assert.rejects(noToken, refused('signing gRPC error (Unauthenticated): request authenticate failure'))
+  const unaware = client({ token: () => 'other-audience' }).requestCertificate(web)
+  await assert.rejects(unaware, refused('signing gRPC error (Unauthenticated): request authenticate failure'))
+  const tooLong = client({ validitySeconds: 7201 }).requestCertificate(web)
+  await assert.rejects(tooLong, /signing gRPC error \(InvalidArgument\): CSR signing error \(requested TTL 2h0m1s/)
+  assert.ok(!lines.join('').includes('ztunnel-token'))
+})
+
+test('without impersonation the certificate is that of the token', async (t) => {
+  const { client } = await world(t)
+  const certificate = await client({ impersonate: false }).requestCertificate(web)
+  assert.equal(new X509Certificate(certificate.leaf).subjectAltName, `URI:${proxy}`)
+})
+
+test('a CA that is not trusted or has another name is not asked', async (t) => {
+  const { client, lines } = await world(t)
+  const stranger = await makeCa({ name: 'stranger' })
+  await assert.rejects(client({ roots: { kind: 'pem', pem: stranger.pem } }).requestCertificate(web), {
+    code: 'CA_CALL',
+  })
+  await assert.rejects(client({ alternativeHostname: 'other.test' }).requestCertificate(web), { code: 'CA_CALL' })
+  assert.deepEqual(lines, [])
+  assert.throws(() => client({ address: 'http://127.0.0.1:1' }), { code: 'CA_CONFIGURATION' })
+  await assert.rejects(client({ roots: { kind: 'file', path: '/nonexistent' } }).requestCertificate(web), {
+    code: 'CA_CONFIGURATION',
+  })
+  await assert.rejects(client({ roots: { kind: 'pem', pem: '' } }).requestCertificate(web), {
+    code: 'CA_CONFIGURATION',
+  })
+})
+
+test('a root file is read again: a replaced link is taken up, a broken one is not', async (t) => {
+  const { client, rootCa } = await world(t)
+  const dir = mkdtempSync(join(tmpdir(), 'lateen-ca-'))
+  t.after(() => rmSync(dir, { recursive: true }))
+  const stranger = await makeCa({ name: 'stranger' })
+  const put = (name: string, text: string): void => {
+    writeFileSync(join(dir, name), text)
+    symlinkSync(name, join(dir, 'next'))
+    renameSync(join(dir, 'next'), join(dir, 'root-cert.pem'))
+  }
+  put('one', stranger.pem)
+  const ca = client({ roots: { kind: 'file', path: join(dir, 'root-cert.pem') } })
+  await assert.rejects(ca.requestCertificate(web), { code: 'CA_CALL' })
+  put('two', rootCa.pem)
+  await ca.requestCertificate(web)
+  put('three', 'nothing')
+  await ca.requestCertificate(web)
+})
+
+test('an aborted request ends at once, and a CA that is not there is an error', async (t) => {
+  const { client } = await world(t)
+  const abort = new AbortController()
+  const pending = client().requestCertificate(web, abort.signal)
+  abort.abort()
+  await assert.rejects(pending)
+  await assert.rejects(client({ address: '127.0.0.1:1' }).requestCertificate(web), /signing gRPC error \(Unavailable\)/)
+})
+
+test('a client certificate of the mesh is enough; one that names no workload of it is not', async (t) => {
+  const { listen, rootCa, binding } = await world(t)
+  const port = await listen(true)
+  const { Client: GrpcClient, credentials, Metadata } = await import('@grpc/grpc-js')
+  const { makeRequest } = await import('../../test/support/ca.ts')
+  const csr = await makeRequest({ key: 'ecP256' })
+  const method = binding.definition.CreateCertificate
+  assert.ok(method)
+  const ask = async (uris: readonly string[]): Promise<string> => {
+    const leaf = await makeLeaf(rootCa, uris)
+    const tls = credentials.createSsl(Buffer.from(rootCa.pem), Buffer.from(leaf.key), Buffer.from(leaf.pem))
+    const grpc: Client = new GrpcClient(`127.0.0.1:${port}`, tls, { 'grpc.ssl_target_name_override': 'istiod.test' })
+    t.after(() => grpc.close())
+    return new Promise((resolve) => {
+      const message = { $typeName: 'istio.v1.auth.IstioCertificateRequest', csr, validityDuration: 0n }
+      grpc.makeUnaryRequest(
+        method.path,
+        method.requestSerialize,
+        method.responseDeserialize,
+        message,
+        new Metadata(),
+        (error, response) =>
+          resolve(error === null ? (new X509Certificate(response.certChain[0]).subjectAltName ?? '') : error.details),
+      )
+    })
+  }
+  assert.equal(await ask([web]), `URI:${web}`)
+  assert.equal(await ask(['spiffe://other.mesh/ns/shop/sa/web']), 'request authenticate failure')
+  assert.equal(await ask([web, proxy]), 'request authenticate failure')
+  assert.equal(await ask([]), 'request authenticate failure')
+})
