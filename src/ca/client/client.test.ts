@@ -109,6 +109,13 @@ test('a certificate is revoked by a list that its own issuer signed, and by no o
     assert.equal(await revoked((await makeCrl(root, [])) + (await makeCrl(intermediate, [leafSerial]))), leafSerial)
     assert.equal(await revoked(await makeCrl(root, [leafSerial])), undefined)
     assert.equal(await revoked(await makeCrl(impostor, [intermediateSerial])), undefined)
+    const leafOnly = async (pem: string, known: readonly X509Certificate[]) =>
+      revokedIn(chain.slice(0, 1), known, parseRevocationLists(Buffer.from(pem)))?.serialNumber
+    assert.equal(await leafOnly(await makeCrl(intermediate, [leafSerial]), []), leafSerial)
+    assert.equal(
+      await leafOnly(await makeCrl(root, [intermediateSerial]), [...chain.slice(1), ...roots]),
+      intermediateSerial,
+    )
     assert.equal(covers(parseRevocationLists(Buffer.from(await makeCrl(intermediate, []))), chain, roots), false)
   }
 })

@@ -3,6 +3,8 @@ import { verify, type X509Certificate } from 'node:crypto'
 import { children, type DerElement, DerError, decode, tags } from './der.ts'
 import { pemBlocks } from './pem.ts'
 
+const longestChain = 16
+
 /** One list. Only its issuer's certificates are revoked by it, and only if the issuer's key signed it. */
 export interface RevocationList {
   /** The issuer's name, DER. */
@@ -31,25 +33,38 @@ export function parseRevocationLists(bytes: Buffer): RevocationList[] {
 }
 
 /**
- * The first certificate of the chain (leaf first) that a list of its issuer names, or undefined. Issuers are looked for in the chain
- * and among the roots. Certificates without a list are taken as not revoked, and the lists' own expiry is not looked at.
+ * The first certificate of the chain (leaf first) that a list of its issuer names, or undefined. `known` are certificates that may
+ * continue the chain where the peer's is not seen whole: roots, and our own intermediates. Where the issuer is not known at all, a
+ * list under its name counts without its signature being checked. Certificates without a list are taken as not revoked, and the
+ * lists' own expiry is not looked at.
  */
 export function revokedIn(
   chain: readonly X509Certificate[],
-  roots: readonly X509Certificate[],
+  known: readonly X509Certificate[],
   lists: readonly RevocationList[],
 ): X509Certificate | undefined {
   if (lists.length === 0) return undefined
-  const issuers = [...chain, ...roots]
-  return chain.find((certificate) => {
-    const serial = canonicalSerial(certificate.serialNumber)
-    const naming = lists.filter(({ serials }) => serials.has(serial))
-    if (naming.length === 0) return false
-    const issuerOf = issuers.filter((issuer) => certificate.checkIssued(issuer) && certificate.verify(issuer.publicKey))
-    return naming.some((list) =>
-      issuerOf.some((issuer) => list.issuer.equals(subjectDer(issuer)) && list.isSignedBy(issuer)),
+  const candidates = [...chain, ...known]
+  const path = [...chain]
+  for (let at = 0; at < path.length && path.length < longestChain; at += 1) {
+    const certificate = path[at]
+    if (certificate === undefined) break
+    const issuers = candidates.filter(
+      (issuer) => certificate.checkIssued(issuer) && certificate.verify(issuer.publicKey),
     )
-  })
+    const serial = canonicalSerial(certificate.serialNumber)
+    const issuerName = nameDer(certificate, 'issuer')
+    const isRevoked = lists.some(
+      (list) =>
+        list.serials.has(serial) &&
+        list.issuer.equals(issuerName) &&
+        (issuers.length === 0 || issuers.some((issuer) => list.isSignedBy(issuer))),
+    )
+    if (isRevoked) return certificate
+    const [next] = issuers
+    if (at === path.length - 1 && next !== undefined && !path.some((seen) => seen.raw.equals(next.raw))) path.push(next)
+  }
+  return undefined
 }
 
 /** True when every certificate of the chain that is not self-issued has a list of its issuer, signed by it. */
@@ -63,7 +78,7 @@ export function covers(
     issuers.some(
       (issuer) =>
         certificate.checkIssued(issuer) &&
-        lists.some((list) => list.issuer.equals(subjectDer(issuer)) && list.isSignedBy(issuer)),
+        lists.some((list) => list.issuer.equals(nameDer(issuer, 'subject')) && list.isSignedBy(issuer)),
     ),
   )
 }
@@ -122,9 +137,10 @@ function digestOf(algorithm: DerElement): string | null {
   return digest
 }
 
-function subjectDer(certificate: X509Certificate): Buffer {
+function nameDer(certificate: X509Certificate, which: 'issuer' | 'subject'): Buffer {
   const [toBeSigned] = children(decode(certificate.raw).content)
   const fields = children(toBeSigned?.content ?? Buffer.alloc(0))
   // version [0], serial, signature, issuer, validity, subject; a certificate of version 1 has no version.
-  return fields[fields[0]?.tag === 0xa0 ? 5 : 4]?.bytes ?? Buffer.alloc(0)
+  const first = fields[0]?.tag === 0xa0 ? 1 : 0
+  return fields[first + (which === 'issuer' ? 2 : 4)]?.bytes ?? Buffer.alloc(0)
 }

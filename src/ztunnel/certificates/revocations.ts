@@ -23,8 +23,11 @@ export interface Revocations extends AsyncDisposable {
   readonly state: 'enforcing' | 'invalid'
   /** Grows with each change: a connection registered between two checks compares it and checks again. */
   readonly generation: number
-  /** Checks a peer's chain, leaf first, whose issuers are in the chain or among the roots. */
-  check(chain: readonly X509Certificate[], roots: readonly X509Certificate[]): RevocationVerdict
+  /**
+   * Checks a peer's chain, leaf first. `known`: our own intermediates and roots, to continue a chain of which only a part is seen
+   * (a server sees no more than the client's leaf).
+   */
+  check(chain: readonly X509Certificate[], known: readonly X509Certificate[]): RevocationVerdict
   /** Called after each change. Returns the function that ends the subscription. */
   subscribe(listener: () => void): () => void
   /** Reads the file now; resolves when what it says is in force. */
@@ -90,9 +93,9 @@ export async function openRevocations(options: RevocationsOptions): Promise<Revo
     get generation() {
       return generation
     },
-    check(chain, roots) {
+    check(chain, known) {
       if (lists === undefined) return whenInvalid === 'open' ? { kind: 'good' } : { kind: 'unknown', reason }
-      const revoked = revokedIn(chain, roots, lists)
+      const revoked = revokedIn(chain, known, lists)
       return revoked === undefined ? { kind: 'good' } : { kind: 'revoked', serial: revoked.serialNumber }
     },
     subscribe(listener) {
