@@ -9,6 +9,7 @@ export {
 export { type AllocationOptions, allocationPatch, runAddressAllocation } from './allocation/run-allocation.ts'
 export { type AmbientIndex, createAmbientIndex } from './ambient-index.ts'
 export { type ObjectConditions, ownedConditionTypes } from './conditions.ts'
+export { type AmbientView, viewAmbient } from './debug-view.ts'
 export {
   type AmbientInputs,
   type AmbientKind,
