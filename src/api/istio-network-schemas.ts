@@ -2,6 +2,7 @@
 import {
   connectionPool,
   destination,
+  exclusive,
   int32,
   labels,
   labelsSelector,
@@ -151,45 +152,48 @@ const envoyMatch: Schema = object(
   atMostOneOf('listener', 'routeConfiguration', 'cluster', 'waypoint'),
 )
 
-export const envoyFilter: Schema = object({
-  workloadSelector: labelsSelector,
-  targetRefs,
-  priority: int32,
-  configPatches: list(
-    object({
-      applyTo: oneOfTexts(
-        'INVALID',
-        'LISTENER',
-        'FILTER_CHAIN',
-        'NETWORK_FILTER',
-        'HTTP_FILTER',
-        'ROUTE_CONFIGURATION',
-        'VIRTUAL_HOST',
-        'HTTP_ROUTE',
-        'CLUSTER',
-        'EXTENSION_CONFIG',
-        'BOOTSTRAP',
-        'LISTENER_FILTER',
-      ),
-      match: envoyMatch,
-      patch: object({
-        operation: oneOfTexts(
+export const envoyFilter: Schema = object(
+  {
+    workloadSelector: labelsSelector,
+    targetRefs,
+    priority: int32,
+    configPatches: list(
+      object({
+        applyTo: oneOfTexts(
           'INVALID',
-          'MERGE',
-          'ADD',
-          'REMOVE',
-          'INSERT_BEFORE',
-          'INSERT_AFTER',
-          'INSERT_FIRST',
-          'REPLACE',
-          'MERGE_AND_REPLACE_LIST',
+          'LISTENER',
+          'FILTER_CHAIN',
+          'NETWORK_FILTER',
+          'HTTP_FILTER',
+          'ROUTE_CONFIGURATION',
+          'VIRTUAL_HOST',
+          'HTTP_ROUTE',
+          'CLUSTER',
+          'EXTENSION_CONFIG',
+          'BOOTSTRAP',
+          'LISTENER_FILTER',
         ),
-        value: anyObject(),
-        filterClass: oneOfTexts('UNSPECIFIED', 'AUTHN', 'AUTHZ', 'STATS'),
+        match: envoyMatch,
+        patch: object({
+          operation: oneOfTexts(
+            'INVALID',
+            'MERGE',
+            'ADD',
+            'REMOVE',
+            'INSERT_BEFORE',
+            'INSERT_AFTER',
+            'INSERT_FIRST',
+            'REPLACE',
+            'MERGE_AND_REPLACE_LIST',
+          ),
+          value: anyObject(),
+          filterClass: oneOfTexts('UNSPECIFIED', 'AUTHN', 'AUTHZ', 'STATS'),
+        }),
       }),
-    }),
-  ),
-})
+    ),
+  },
+  exclusive('workloadSelector', ['targetRefs']),
+)
 
 export const proxyConfig: Schema = object({
   selector: workloadSelector,

@@ -1,6 +1,6 @@
 // Schemas of the security, telemetry and extension kinds.
 import { isSet, trafficMode } from './istio-network-schemas.ts'
-import { attachment, duration, int32, targetRefs, workloadSelector } from './istio-schemas.ts'
+import { attachment, duration, exclusive, int32, targetRefs, workloadSelector } from './istio-schemas.ts'
 import type { Schema } from './kind.ts'
 import { anyObject, atMostOneOf, boolean, integer, list, map, number, object, oneOfTexts, string } from './schema.ts'
 
@@ -40,19 +40,22 @@ const operation: Schema = object({
   notPaths: values,
 })
 
-export const authorizationPolicy: Schema = object({
-  ...attachment,
-  action: oneOfTexts('ALLOW', 'DENY', 'AUDIT', 'CUSTOM'),
-  provider: object({ name: string() }),
-  rules: list(
-    object({
-      from: list(object({ source }), { maxItems: 512 }),
-      to: list(object({ operation }), { maxItems: 512 }),
-      when: list(object({ 'key!': string(), values, notValues: values })),
-    }),
-    { maxItems: 512 },
-  ),
-})
+export const authorizationPolicy: Schema = object(
+  {
+    ...attachment,
+    action: oneOfTexts('ALLOW', 'DENY', 'AUDIT', 'CUSTOM'),
+    provider: object({ name: string() }),
+    rules: list(
+      object({
+        from: list(object({ source }), { maxItems: 512 }),
+        to: list(object({ operation }), { maxItems: 512 }),
+        when: list(object({ 'key!': string(), values, notValues: values })),
+      }),
+      { maxItems: 512 },
+    ),
+  },
+  exclusive('selector', ['targetRef', 'targetRefs']),
+)
 
 const jwtRule: Schema = object({
   issuer: string(),
@@ -73,7 +76,10 @@ const jwtRule: Schema = object({
   presence: oneOfTexts('OPTIONAL', 'REQUIRED'),
 })
 
-export const requestAuthentication: Schema = object({ ...attachment, jwtRules: list(jwtRule, { maxItems: 4096 }) })
+export const requestAuthentication: Schema = object(
+  { ...attachment, jwtRules: list(jwtRule, { maxItems: 4096 }) },
+  exclusive('selector', ['targetRef', 'targetRefs']),
+)
 
 const providers: Schema = list(object({ 'name!': string({ minLength: 1 }) }))
 const mode = oneOfTexts('CLIENT_AND_SERVER', 'CLIENT', 'SERVER')
@@ -102,40 +108,43 @@ const metricNames = oneOfTexts(
   'GRPC_RESPONSE_MESSAGES',
 )
 
-export const telemetry: Schema = object({
-  ...attachment,
-  tracing: list(
-    object({
-      match: object({ mode }),
-      providers,
-      randomSamplingPercentage: number({ minimum: 0, maximum: 100, nullable: true }),
-      disableSpanReporting: isSet,
-      disableContextPropagation: isSet,
-      customTags: map(customTag),
-      enableIstioTags: isSet,
-      useRequestIdForTraceSampling: isSet,
-    }),
-  ),
-  metrics: list(
-    object({
-      providers,
-      reportingInterval: duration,
-      overrides: list(
-        object({
-          match: object(
-            { metric: metricNames, customMetric: string({ minLength: 1 }), mode },
-            atMostOneOf('metric', 'customMetric'),
-          ),
-          disabled: isSet,
-          tagOverrides: map(object({ operation: oneOfTexts('UPSERT', 'REMOVE'), value: string() })),
-        }),
-      ),
-    }),
-  ),
-  accessLogging: list(
-    object({ match: object({ mode }), providers, disabled: isSet, filter: object({ expression: string() }) }),
-  ),
-})
+export const telemetry: Schema = object(
+  {
+    ...attachment,
+    tracing: list(
+      object({
+        match: object({ mode }),
+        providers,
+        randomSamplingPercentage: number({ minimum: 0, maximum: 100, nullable: true }),
+        disableSpanReporting: isSet,
+        disableContextPropagation: isSet,
+        customTags: map(customTag),
+        enableIstioTags: isSet,
+        useRequestIdForTraceSampling: isSet,
+      }),
+    ),
+    metrics: list(
+      object({
+        providers,
+        reportingInterval: duration,
+        overrides: list(
+          object({
+            match: object(
+              { metric: metricNames, customMetric: string({ minLength: 1 }), mode },
+              atMostOneOf('metric', 'customMetric'),
+            ),
+            disabled: isSet,
+            tagOverrides: map(object({ operation: oneOfTexts('UPSERT', 'REMOVE'), value: string() })),
+          }),
+        ),
+      }),
+    ),
+    accessLogging: list(
+      object({ match: object({ mode }), providers, disabled: isSet, filter: object({ expression: string() }) }),
+    ),
+  },
+  exclusive('selector', ['targetRef', 'targetRefs']),
+)
 
 const pluginFields = {
   url: string({ minLength: 1 }),
@@ -170,14 +179,17 @@ const match: Schema = list(
 
 const priority: Schema = { ...int32, nullable: true }
 
-export const wasmPlugin: Schema = object({
-  ...attachment,
-  'url!': url,
-  ...optionalPluginFields,
-  phase: oneOfTexts('UNSPECIFIED_PHASE', 'AUTHN', 'AUTHZ', 'STATS'),
-  priority,
-  match,
-})
+export const wasmPlugin: Schema = object(
+  {
+    ...attachment,
+    'url!': url,
+    ...optionalPluginFields,
+    phase: oneOfTexts('UNSPECIFIED_PHASE', 'AUTHN', 'AUTHZ', 'STATS'),
+    priority,
+    match,
+  },
+  exclusive('selector', ['targetRef', 'targetRefs']),
+)
 
 export const trafficExtension: Schema = object(
   {
@@ -189,5 +201,5 @@ export const trafficExtension: Schema = object(
     wasm: object({ 'url!': url, ...optionalPluginFields }),
     lua: object({ 'inlineCode!': string({ minLength: 1, maxLength: 65536 }) }),
   },
-  { oneOf: [{ required: ['wasm'] }, { required: ['lua'] }] },
+  { oneOf: [{ required: ['wasm'] }, { required: ['lua'] }], ...exclusive('selector', ['targetRefs']) },
 )

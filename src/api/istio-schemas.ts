@@ -30,16 +30,36 @@ export const stringMatch: Schema = object(
   atMostOneOf('exact', 'prefix', 'regex'),
 )
 
+const rule = (text: string, message: string) => ({ rule: text, message })
+
 /** `workloadSelector` and `selector` with `matchLabels`. */
 export const workloadSelector: Schema = object({
-  matchLabels: map(string({ maxLength: 63 }), {
-    maxProperties: 4096,
-    description: 'One or more labels that indicate a specific set of pods on which the object applies.',
-  }),
+  matchLabels: map(
+    string({
+      maxLength: 63,
+      'x-kubernetes-validations': [rule("!self.contains('*')", 'wildcard not allowed in label value match')],
+    }),
+    {
+      maxProperties: 4096,
+      'x-kubernetes-validations': [
+        rule("self.all(key, !key.contains('*'))", 'wildcard not allowed in label key match'),
+        rule('self.all(key, key.size() != 0)', 'key must not be empty'),
+      ],
+      description: 'One or more labels that indicate a specific set of pods on which the object applies.',
+    },
+  ),
 })
 
 /** The older selector with `labels`. */
-export const labelsSelector: Schema = object({ labels: map(string({ maxLength: 63 }), { maxProperties: 256 }) })
+export const labelsSelector: Schema = object({
+  labels: map(
+    string({
+      maxLength: 63,
+      'x-kubernetes-validations': [rule("!self.contains('*')", 'wildcard is not supported in selector')],
+    }),
+    { maxProperties: 256 },
+  ),
+})
 
 const targetRefFields = {
   group: string({ maxLength: 253, pattern: '^$|^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$' }),
@@ -52,7 +72,13 @@ export const targetRef: Schema = object(targetRefFields)
 export const targetRefs: Schema = list(targetRef, { maxItems: 16 })
 
 /** Which workloads or gateways a policy is for. */
-export const attachment = { selector: workloadSelector, targetRef, targetRefs }
+export const attachment: Readonly<Record<string, Schema>> = { selector: workloadSelector, targetRef, targetRefs }
+
+/** Of several ways to choose workloads, one may be used. */
+export function exclusive(selector: string, refs: readonly string[]): Pick<Schema, 'x-kubernetes-validations'> {
+  const used = [selector, ...refs].map((name) => `(has(self.${name}) ? 1 : 0)`).join(' + ')
+  return { 'x-kubernetes-validations': [rule(`${used} <= 1`, `only one of targetRefs or ${selector} can be set`)] }
+}
 
 const conditionFields = {
   type: string(),

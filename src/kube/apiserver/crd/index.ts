@@ -9,6 +9,7 @@ import {
 import { invalid } from '../errors.ts'
 import { revise } from '../revise.ts'
 import type { AdmissionPlugin, ApiCore, ApiExtension, KindDefinition, KubeObject } from '../types.ts'
+import { compileRules } from './rules.ts'
 
 const group = 'apiextensions.k8s.io'
 const plural = 'customresourcedefinitions'
@@ -42,11 +43,12 @@ function createCrdAdmission(): AdmissionPlugin {
       if (!concerns(kind) || object === undefined || operation !== 'CREATE') return
       object.metadata.finalizers = [...new Set([...(object.metadata.finalizers ?? []), cleanup])]
     },
-    async validate({ kind, object, oldObject, name, subresource }) {
+    async validate({ kind, object, oldObject, name, subresource, warnings }) {
       if (!concerns(kind) || object === undefined || subresource !== undefined) return
       if (object.metadata.deletionTimestamp !== undefined) return
       const causes = validateCrd(object as CustomResourceDefinition, oldObject as CustomResourceDefinition | undefined)
       if (causes.length > 0) throw invalid(kind, name, causes)
+      warnOfRules(object as CustomResourceDefinition, warnings)
     },
   }
 }
@@ -65,13 +67,40 @@ function serveDefinitions(core: ApiCore, kind: KindDefinition): () => void {
       conflict === undefined &&
       JSON.stringify(crd.spec) !== JSON.stringify((change.old as typeof crd | undefined)?.spec)
     ) {
-      core.kinds.register(`crd/${name}`, kindsOfCrd(crd))
+      core.kinds.register(`crd/${name}`, kindsOfCrd(crd).map(withRules))
     }
     const settle = crd.metadata.deletionTimestamp === undefined ? accept : removeInstances
     settle(core, kind, crd, conflict).catch((error: unknown) => {
       process.emitWarning(`CustomResourceDefinition ${name}: ${String(error)}`)
     })
   })
+}
+
+/** The rules of the schema are checked once its shape is right. They are compiled when first needed. */
+function withRules(kind: KindDefinition): KindDefinition {
+  const { schema, validate } = kind
+  if (schema === undefined) return kind
+  let rules: ReturnType<typeof compileRules> | undefined
+  return {
+    ...kind,
+    validate(object, old) {
+      const causes = validate?.(object, old) ?? []
+      if (causes.length > 0) return causes
+      rules ??= compileRules(schema)
+      return rules.check(object, old)
+    },
+  }
+}
+
+/** Tells the author of a definition which of its rules this server cannot evaluate. */
+function warnOfRules(crd: CustomResourceDefinition, warnings: string[]): void {
+  for (const version of crd.spec?.versions ?? []) {
+    const schema = version.schema?.openAPIV3Schema
+    if (schema === undefined) continue
+    for (const rule of compileRules(schema).unsupported) {
+      warnings.push(`version ${version.name}: rule is not enforced by this server: ${rule}`)
+    }
+  }
 }
 
 /** What another definition of the group already uses; undefined when nothing is. */
