@@ -157,6 +157,7 @@ function listener(identity: ServerIdentity, handler: Handler, onError: (error: u
   })
   server.on('secureConnection', (socket) => {
     sockets.add(socket)
+    socket.setNoDelay(true)
     socket.on('close', () => sockets.delete(socket))
     socket.on('error', () => socket.destroy())
   })

@@ -39,7 +39,8 @@ const maxBodyBytes = 3 * 1024 * 1024
 export async function readBody(request: HttpRequest): Promise<Buffer> {
   const chunks: Buffer[] = []
   let size = 0
-  for await (const chunk of request) {
+  // Not destroyed when it is too large: the refusal goes out on the same connection.
+  for await (const chunk of request.iterator({ destroyOnReturn: false })) {
     const bytes = chunk as Buffer
     size += bytes.length
     if (size > maxBodyBytes) {

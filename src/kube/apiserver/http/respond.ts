@@ -48,11 +48,15 @@ export function sendFailure(exchange: Exchange, error: unknown): void {
     return
   }
   const bytes = Buffer.from(JSON.stringify(failure.toStatus()))
+  const isUnread = !exchange.request.complete
+  if (isUnread) exchange.request.resume()
   const retryAfter = failure.details?.retryAfterSeconds
   response.writeHead(failure.code, {
     ...headersOf(exchange, 'application/json'),
     'content-length': String(bytes.length),
     ...(retryAfter === undefined ? {} : { 'retry-after': String(retryAfter) }),
+    // What is still coming of the request must not be taken for the next one.
+    ...(isUnread && exchange.request.httpVersionMajor === 1 ? { connection: 'close' } : {}),
     ...(failure.code === 401 ? { 'www-authenticate': 'Bearer' } : {}),
   })
   response.end(bytes)

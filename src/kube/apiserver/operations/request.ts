@@ -1,5 +1,5 @@
 // A write request after routing, and the checks that every write shares.
-import { apiVersionOf, type Cause, type KindDefinition, type KubeObject } from '../../../api/index.ts'
+import { apiVersionOf, type KindDefinition, type KubeObject } from '../../../api/index.ts'
 import type { Core } from '../core.ts'
 import { badRequest, invalid } from '../errors.ts'
 import { isObject } from '../json.ts'
@@ -110,12 +110,9 @@ export function admissionRequest(
 }
 
 /** Throws 422 with every fault. */
-export function refuseInvalid(
-  kind: KindDefinition,
-  object: KubeObject,
-  old: KubeObject | undefined,
-  more: readonly Cause[] = [],
-): void {
-  const causes = [...validateMetadata(kind, object, old), ...more, ...(kind.validate?.(object, old) ?? [])]
+export function refuseInvalid(kind: KindDefinition, object: KubeObject, old: KubeObject | undefined): void {
+  const general = validateMetadata(kind, object, old)
+  const own = kind.validate?.(object, old) ?? []
+  const causes = [...general, ...own.filter((cause) => !general.some((known) => known.field === cause.field))]
   if (causes.length > 0) throw invalid(kind, object.metadata.name, causes)
 }
