@@ -13,6 +13,11 @@ export const commands: readonly CommandEntry[] = [
   // In the order that help shows: what people run first, then the processes.
   { name: 'up', summary: 'Run a mesh on this machine', load: () => import('./up.ts') },
   { name: 'down', summary: 'End the mesh of this machine and remove its state', load: () => import('./down.ts') },
+  {
+    name: 'status',
+    summary: 'Show processes, pods and which pods are in the mesh',
+    load: () => import('./status.ts'),
+  },
   { name: 'apply', summary: 'Apply manifests', load: () => import('./apply.ts') },
   { name: 'get', summary: 'Print objects', load: () => import('./get.ts') },
   { name: 'delete', summary: 'Delete objects', load: () => import('./delete.ts') },

@@ -1,7 +1,7 @@
 // `lateen up`: a running mesh on this machine.
 import { existsSync } from 'node:fs'
 import { Command, InvalidArgumentError } from 'commander'
-import { up } from '../standalone/index.ts'
+import { up, upDetached } from '../standalone/index.ts'
 import { defaultStateDir } from '../util/index.ts'
 import { collect, manifestsOf } from './manifests.ts'
 
@@ -31,6 +31,11 @@ export function create(): Command {
 }
 
 async function run(flags: Flags): Promise<number> {
+  if (flags.detach) {
+    const words = process.argv.slice(process.argv.indexOf('up') + 1).filter((word) => word !== '--detach')
+    await upDetached(flags.stateDir, words, (text) => process.stdout.write(text))
+    return 0
+  }
   const stop = new AbortController()
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => stop.abort())
   const sample = new URL('../../samples/bookinfo', import.meta.url).pathname

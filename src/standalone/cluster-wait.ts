@@ -66,9 +66,15 @@ export async function waitUntil(
   }
 }
 
-export function isReady(object: KubeObject): boolean {
-  const { conditions = [] } = (object.status ?? {}) as { conditions?: { type: string; status: string }[] }
-  return conditions.some(({ type, status }) => type === 'Ready' && status === 'True')
+/** @param sinceMs what was said before does not count (heartbeats of nodes) */
+export function isReady(object: KubeObject, sinceMs = 0): boolean {
+  const { conditions = [] } = (object.status ?? {}) as {
+    conditions?: { type: string; status: string; lastHeartbeatTime?: string }[]
+  }
+  return conditions.some(
+    ({ type, status, lastHeartbeatTime }) =>
+      type === 'Ready' && status === 'True' && (sinceMs === 0 || Date.parse(lastHeartbeatTime ?? '') >= sinceMs),
+  )
 }
 
 /** Why a pod is not ready, in a few words; undefined when it is (or has done its work). */

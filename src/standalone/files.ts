@@ -1,11 +1,12 @@
 // Files that are either the old or the new one, never half of one.
+import { randomUUID } from 'node:crypto'
 import { mkdir, readFile, rename, writeFile } from 'node:fs/promises'
 import { dirname } from 'node:path'
 
 /** Writes by way of a temporary file and rename; makes the directories above it. */
 export async function writeFileAtomic(path: string, content: string | Uint8Array, mode = 0o644): Promise<void> {
   await mkdir(dirname(path), { recursive: true })
-  const temporary = `${path}.${process.pid}.tmp`
+  const temporary = `${path}.${randomUUID()}.tmp`
   await writeFile(temporary, content, { mode })
   await rename(temporary, path)
 }

@@ -42,6 +42,7 @@ export async function startInstance(options: InstanceOptions): Promise<Instance>
   const { paths, step, note, signal } = options
   await mkdir(paths.stateDir, { recursive: true, mode: 0o755 })
   await endLeftProcesses(paths, 5000)
+  const startedAt = Math.floor(Date.now() / 1000) * 1000
   const supervisor = new Supervisor(paths.stateDir, note)
   let client: KubeClient | undefined
   const stop = async () => {
@@ -87,7 +88,7 @@ export async function startInstance(options: InstanceOptions): Promise<Instance>
       client,
       ({ nodes }) =>
         plan.nodes.flatMap(({ name }) =>
-          nodes.some((node) => node.metadata.name === name && isReady(node)) ? [] : [`node ${name}`],
+          nodes.some((node) => node.metadata.name === name && isReady(node, startedAt)) ? [] : [`node ${name}`],
         ),
       { timeoutMs: readyMs, signal, note: () => undefined },
     )

@@ -118,7 +118,7 @@ async function summary(instance: Instance, kubeconfig: string): Promise<string> 
     '  kubectl get pods -A',
     '  lateen status',
     '  lateen logs -f -n istio-system ds/ztunnel',
-    'Ctrl-C ends everything.',
+    'Ctrl-C or "lateen down" ends everything.',
   ].join('\n')
 }
 

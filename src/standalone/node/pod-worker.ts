@@ -42,8 +42,10 @@ export class PodWorker implements AsyncDisposable {
   #volumesAtMs = 0
   #volumesDirty = false
   #sandboxFailures = 0
+  readonly #toStop = new Set<string>()
   #settled = false
   readonly #ended = Promise.withResolvers<void>()
+  readonly #reported = Promise.withResolvers<void>()
 
   constructor(context: NodeContext, pod: Pod) {
     this.#context = context
@@ -66,6 +68,11 @@ export class PodWorker implements AsyncDisposable {
   /** Resolves when nothing of the pod is left on the node. */
   get ended(): Promise<void> {
     return this.#ended.promise
+  }
+
+  /** Resolves when the API knows what this process found of the pod. */
+  get reported(): Promise<void> {
+    return this.#reported.promise
   }
 
   container(name: string): PodContainer | undefined {
@@ -125,6 +132,7 @@ export class PodWorker implements AsyncDisposable {
     }
     if (this.#settled || isOver(this.#pod)) {
       await this.#settle()
+      this.#reported.resolve()
       return lookAgainMs
     }
     await this.#noticeEnds()
@@ -132,6 +140,8 @@ export class PodWorker implements AsyncDisposable {
       await this.#report(undefined)
       return Math.min(500 * 2 ** this.#sandboxFailures, 10_000)
     }
+    for (const name of this.#toStop) await this.#stop(name)
+    this.#toStop.clear()
     this.#noteImages()
     await this.#ensureVolumes()
     const steps = nextSteps(this.#spec, this.#planned, this.#views(), Date.now())
@@ -272,12 +282,18 @@ export class PodWorker implements AsyncDisposable {
           failed: (kind) => {
             const message = `Container ${container.name} failed ${kind} probe, will be restarted`
             events.record(this.#pod, 'Normal', 'Killing', message)
-            void this.#stop(container.name).then(() => this.kick())
+            this.#stopLater(container.name)
           },
         },
         adopted,
       ),
     )
+    this.kick()
+  }
+
+  /** Within the next pass, so that no two write a container's record. */
+  #stopLater(name: string): void {
+    this.#toStop.add(name)
     this.kick()
   }
 
@@ -320,6 +336,7 @@ export class PodWorker implements AsyncDisposable {
       )
     }
     this.#finished = true
+    this.#reported.resolve()
     this.#ended.resolve()
   }
 
@@ -362,7 +379,10 @@ export class PodWorker implements AsyncDisposable {
       timestamp(),
     )
     const text = JSON.stringify(status)
-    if (text === this.#lastStatus) return
+    if (text === this.#lastStatus) {
+      this.#reported.resolve()
+      return
+    }
     const { name, namespace = '', uid } = this.#pod.metadata
     const body = { metadata: { uid }, status }
     await this.#context.client.patch(
@@ -372,6 +392,7 @@ export class PodWorker implements AsyncDisposable {
       { subresource: 'status' },
     )
     this.#lastStatus = text
+    this.#reported.resolve()
   }
 
   get #place(): PodPlace {

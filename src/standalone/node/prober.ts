@@ -80,7 +80,7 @@ export class Prober implements Disposable {
     if (kind !== 'readiness' && after.result === false) this.#events.failed(kind, outcome.message)
     else if (kind === 'startup' && after.result === true) return
     // A container that is not ready yet is asked more often, so that a program that starts fast is used soon.
-    else this.#schedule(kind, after.result === undefined ? Math.min(periodMs, 500) : periodMs)
+    else this.#schedule(kind, kind === 'readiness' && after.result !== true ? Math.min(periodMs, 500) : periodMs)
   }
 
   [Symbol.dispose](): void {

@@ -19,6 +19,11 @@ export interface NodeDescription {
   readonly version: string
 }
 
+interface Readiness {
+  readonly ready: boolean
+  readonly message: string
+}
+
 export interface Registration extends AsyncDisposable {
   /** Resolves when the node is registered. */
   readonly registered: Promise<void>
@@ -31,14 +36,13 @@ export function startRegistration(
   log: (message: string) => void,
 ): Registration {
   const registered = Promise.withResolvers<void>()
-  let ready = false
-  let message = 'the node is starting'
+  let readiness: Readiness | undefined
   let timer: NodeJS.Timeout | undefined
   let closed = false
   let working: Promise<void> = Promise.resolve()
 
   const beat = async () => {
-    await writeNode(client, node, ready, message)
+    await writeNode(client, node, readiness)
     await renewLease(client, node.name)
     registered.resolve()
   }
@@ -59,9 +63,8 @@ export function startRegistration(
   return {
     registered: registered.promise,
     setReady(isReady, text) {
-      if (ready === isReady && message === text) return
-      ready = isReady
-      message = text
+      if (readiness?.ready === isReady && readiness.message === text) return
+      readiness = { ready: isReady, message: text }
       working.finally(() => next(0))
     },
     async [Symbol.asyncDispose]() {
@@ -72,17 +75,15 @@ export function startRegistration(
   }
 }
 
-async function writeNode(client: KubeClient, node: NodeDescription, ready: boolean, message: string): Promise<void> {
+async function writeNode(client: KubeClient, node: NodeDescription, readiness: Readiness | undefined): Promise<void> {
   const key = { name: node.name }
   const current =
     (await client.get<Node>(resources.nodes, key)) ?? (await client.create(resources.nodes, nodeObject(node)))
   const now = new Date().toISOString().replace(/\.\d+Z$/, 'Z')
-  const conditions: Condition[] = [
-    { type: 'Ready', status: ready ? 'True' : 'False', reason: ready ? 'KubeletReady' : 'KubeletNotReady', message },
-    { type: 'MemoryPressure', status: 'False', reason: 'KubeletHasSufficientMemory' },
-    { type: 'DiskPressure', status: 'False', reason: 'KubeletHasNoDiskPressure' },
-    { type: 'PIDPressure', status: 'False', reason: 'KubeletHasSufficientPID' },
-  ]
+  const before = (current.status?.conditions ?? []) as (Condition & { lastHeartbeatTime?: string })[]
+  // A node process that starts again knows nothing yet: pods that run stay ready meanwhile.
+  const known = readiness ?? (before.length === 0 ? { ready: false, message: 'the node is starting' } : undefined)
+  const conditions = known === undefined ? [] : conditionsOf(known, now)
   const capacity = { cpu: String(cpus().length), memory: `${Math.floor(totalmem() / 1024)}Ki`, pods: '250' }
   const status = {
     capacity,
@@ -93,14 +94,19 @@ async function writeNode(client: KubeClient, node: NodeDescription, ready: boole
     ],
     daemonEndpoints: { kubeletEndpoint: { Port: node.kubeletPort } },
     nodeInfo: nodeInfo(node.version),
-    conditions: mergeConditions((current.status?.conditions ?? []) as Condition[], conditions, now).map(
-      (condition) => ({
-        ...condition,
-        lastHeartbeatTime: now,
-      }),
-    ),
+    conditions: mergeConditions(before, conditions, now),
   }
   await client.patch(resources.nodes, key, { kind: 'merge', body: { status } }, { subresource: 'status' })
+}
+
+function conditionsOf({ ready, message }: Readiness, lastHeartbeatTime: string): Condition[] {
+  const conditions: Condition[] = [
+    { type: 'Ready', status: ready ? 'True' : 'False', reason: ready ? 'KubeletReady' : 'KubeletNotReady', message },
+    { type: 'MemoryPressure', status: 'False', reason: 'KubeletHasSufficientMemory' },
+    { type: 'DiskPressure', status: 'False', reason: 'KubeletHasNoDiskPressure' },
+    { type: 'PIDPressure', status: 'False', reason: 'KubeletHasSufficientPID' },
+  ]
+  return conditions.map((condition) => ({ ...condition, lastHeartbeatTime }))
 }
 
 function nodeObject(node: NodeDescription): Node {

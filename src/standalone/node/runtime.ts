@@ -10,6 +10,8 @@ import type { Pod } from './types.ts'
 export interface PodRuntime extends AsyncDisposable {
   /** Resolves when the pods of the API and those found on the node have been matched. */
   readonly ready: Promise<void>
+  /** Resolves when the API knows the state of all pods that were there at the start. */
+  readonly reported: Promise<void>
   pods(): PodWorker[]
   find(namespace: string, name: string, uid?: string): PodWorker | undefined
 }
@@ -49,8 +51,13 @@ export function startPodRuntime(context: NodeContext): PodRuntime {
     })
   })
 
+  const reported = ready.then(async () => {
+    await Promise.all([...workers.values()].map((worker) => worker.reported))
+  })
+
   return {
     ready,
+    reported,
     pods: () => [...workers.values()],
     find: (namespace, name, uid) =>
       [...workers.values()].find(

@@ -44,6 +44,7 @@ export interface NodeOptions {
 }
 
 const checkMs = 2000
+const firstReportMs = 5000
 
 /** Resolves when the node is registered and looks after its pods. Disposing leaves the pods' containers running. */
 export async function startNode(options: NodeOptions): Promise<AsyncDisposable> {
@@ -111,6 +112,8 @@ export async function startNode(options: NodeOptions): Promise<AsyncDisposable> 
     if (network === undefined) registration.setReady(false, `no network configuration in ${options.cniConfigDirectory}`)
     else registration.setReady(true, 'the node is ready')
   }
+  const timeout = AbortSignal.timeout(firstReportMs)
+  await Promise.race([runtime.reported, new Promise((resolve) => timeout.addEventListener('abort', resolve))])
   await check()
   const timer = setInterval(() => void check().catch((error: Error) => log(error.message)), checkMs)
   started.defer(() => clearInterval(timer))
