@@ -1,0 +1,277 @@
+import assert from 'node:assert/strict'
+import { after, before, beforeEach, describe, test } from 'node:test'
+import { createTestPki, type TestPki } from '../../test/support/test-pki.ts'
+import type { KubeObject, Resource } from '../api/index.ts'
+import { silentLogging } from '../observability/index.ts'
+import type { Connection } from './connection.ts'
+import { createInformer } from './informer.ts'
+import { startTestApi, type TestApi } from './test-api.ts'
+import { createTransport, type Transport } from './transport.ts'
+import type { Informer, ObjectChange } from './types.ts'
+
+type Widget = KubeObject<{ value: number }>
+
+const widgets: Resource = { group: 'example.com', version: 'v1', kind: 'Widget', plural: 'widgets', namespaced: false }
+const log = silentLogging().scope('test')
+const times = { firstRetryMs: 5, mostRetryMs: 20, missingKindMs: 100 }
+
+describe('an informer', { timeout: 30_000 }, () => {
+  let pki: TestPki
+  let api: TestApi
+  let transport: Transport
+  before(async () => {
+    pki = await createTestPki()
+  })
+  beforeEach(async () => {
+    await api?.stop()
+    transport?.close()
+    api = await startTestApi(pki)
+    transport = createTransport(connectionTo(api, pki), 'test')
+  })
+  after(async () => {
+    transport.close()
+    await api.stop()
+  })
+
+  test('delivers the list as one batch, then changes; a late listener gets what is known', async () => {
+    api.put('a', 1)
+    api.put('b', 1)
+    await using informer = open()
+    const seen = record(informer)
+    await informer.synced
+    assert.deepEqual(seen.batches, [['added a=1', 'added b=1']])
+    assert.equal(informer.get({ name: 'a' })?.kind, 'Widget')
+    api.put('a', 2)
+    api.remove('b')
+    await seen.until(() => informer.get({ name: 'b' }) === undefined)
+    assert.deepEqual(seen.all().slice(2), ['updated a=2', 'deleted b=1'])
+    assert.deepEqual(record(informer).batches, [['added a=2']])
+  })
+
+  test('reads lists of many pages', async () => {
+    for (let i = 0; i < 1_234; i += 1) api.put(`w${i}`, i)
+    await using informer = open()
+    await informer.synced
+    assert.equal(informer.list().length, 1_234)
+    assert.equal(api.requests.filter((request) => request === 'list').length, 3)
+  })
+
+  test('goes on from the last version after a cut connection, without a new list', async () => {
+    api.put('a', 1)
+    await using informer = open()
+    const seen = record(informer)
+    await informer.synced
+    await whenWatched()
+    api.put('a', 2)
+    await seen.until(() => informer.get({ name: 'a' })?.spec?.value === 2)
+    api.cut()
+    api.remove('a')
+    api.put('c', 1)
+    await seen.until(() => informer.get({ name: 'c' }) !== undefined)
+    assert.deepEqual(seen.all(), ['added a=1', 'updated a=2', 'deleted a=2', 'added c=1'])
+    assert.equal(api.requests.filter((request) => request === 'list').length, 1)
+  })
+
+  for (const inStream of [false, true]) {
+    test(`lists again after 410 ${inStream ? 'in the stream' : 'as the answer'} and notices deletions and replacements`, async () => {
+      for (const name of ['stays', 'goes', 'replaced']) api.put(name, 1)
+      await using informer = open()
+      const seen = record(informer)
+      await informer.synced
+      await whenWatched()
+      await api.stop()
+      api.remove('goes')
+      api.remove('replaced')
+      api.put('replaced', 2, 'another')
+      api.put('new', 1)
+      api.compact({ inStream })
+      await api.start()
+      await seen.until(() => informer.get({ name: 'new' }) !== undefined)
+      assert.deepEqual(seen.all().slice(3).sort(), [
+        'added new=1',
+        'added replaced=2',
+        'deleted goes=1',
+        'deleted replaced=1',
+      ])
+    })
+  }
+
+  test('starts from a bookmark when the server restarts after it forgot older versions', async () => {
+    await using informer = open()
+    await informer.synced
+    await whenWatched()
+    api.compact()
+    api.bookmark()
+    api.put('x', 1)
+    const seen = record(informer)
+    await seen.until(() => informer.get({ name: 'x' }) !== undefined)
+    await api.stop()
+    await api.start()
+    await whenWatched()
+    assert.equal(api.requests.filter((request) => request === 'list').length, 1)
+  })
+
+  test('is not disturbed by watches that end at once or by a server that fails for a while', async () => {
+    api.put('a', 1)
+    await using informer = open()
+    const seen = record(informer)
+    await informer.synced
+    for (let i = 0; i < 5; i += 1) {
+      await whenWatched()
+      api.endWatches()
+      await condition(() => api.watchers === 0)
+    }
+    api.failWith = 503
+    api.cut()
+    await condition(() => api.watchers === 0)
+    api.remove('a')
+    api.failWith = undefined
+    await seen.until(() => informer.get({ name: 'a' }) === undefined)
+    assert.deepEqual(seen.all(), ['added a=1', 'deleted a=1'])
+  })
+
+  test('waits for a server that is not there yet', async () => {
+    await api.stop()
+    await using informer = open()
+    api.put('a', 1)
+    await api.start()
+    await informer.synced
+    assert.equal(informer.list().length, 1)
+  })
+
+  test('counts a kind that the server does not know as empty, and fills it when the kind appears', async () => {
+    api.failWith = 404
+    await using informer = open()
+    await informer.synced
+    assert.deepEqual(informer.list(), [])
+    const seen = record(informer)
+    api.put('a', 1)
+    api.failWith = undefined
+    await seen.until(() => informer.list().length === 1)
+  })
+
+  test('keeps its objects when the kind is unknown for a moment only', async () => {
+    api.put('a', 1)
+    await using informer = open()
+    const seen = record(informer)
+    await informer.synced
+    await whenWatched()
+    api.failWith = 404
+    const before = api.requests.length
+    api.cut()
+    await condition(() => api.watchers === 0)
+    api.failWith = undefined
+    await condition(() => api.requests.length > before)
+    await whenWatched()
+    assert.deepEqual(seen.all(), ['added a=1'])
+  })
+
+  test('a listener that throws does not stop the others', async () => {
+    await using informer = open()
+    informer.subscribe(() => {
+      throw new Error('broken listener')
+    })
+    const seen = record(informer)
+    await informer.synced
+    api.put('a', 1)
+    await seen.until(() => informer.list().length === 1)
+    assert.deepEqual(seen.all(), ['added a=1'])
+  })
+
+  test('ends at once when it is closed, synced or not', async () => {
+    await api.stop()
+    const informer = open()
+    await informer[Symbol.asyncDispose]()
+    await assert.rejects(informer.synced, /closed/)
+    await api.start()
+  })
+
+  test('whatever breaks, its objects become those of the server, and each object’s changes make sense', async () => {
+    await using informer = open()
+    const seen = record(informer)
+    await informer.synced
+    let random = 12_345
+    const next = (below: number): number => {
+      random = (random * 1_103_515_245 + 12_345) % 2_147_483_648
+      return Math.floor((random / 2_147_483_648) * below)
+    }
+    for (let step = 0; step < 300; step += 1) {
+      const name = `w${next(12)}`
+      if (next(3) === 0) api.remove(name)
+      else api.put(name, step, next(8) === 0 ? `uid-${step}` : undefined)
+      const trouble = next(30)
+      if (trouble === 0) api.cut()
+      if (trouble === 1) api.compact({ inStream: next(2) === 0 })
+      if (trouble === 2) api.endWatches()
+      if (trouble === 3) {
+        await api.stop()
+        await api.start()
+      }
+      if (next(4) === 0) await new Promise((resolve) => setImmediate(resolve))
+    }
+    api.put('last', 1)
+    await seen.until(() => informer.get({ name: 'last' }) !== undefined)
+    assert.deepEqual(
+      informer
+        .list()
+        .map(({ metadata }) => metadata.name)
+        .sort(),
+      api.names(),
+    )
+    const present = new Set<string>()
+    for (const text of seen.all()) {
+      const [kind, name = ''] = text.split(/[ =]/)
+      assert.equal(present.has(name), kind !== 'added', text)
+      if (kind === 'added') present.add(name)
+      if (kind === 'deleted') present.delete(name)
+    }
+    assert.deepEqual([...present].sort(), api.names())
+  })
+
+  function open(): Informer<Widget> {
+    return createInformer<Widget>(transport, widgets, {}, log, times)
+  }
+
+  async function whenWatched(): Promise<void> {
+    await condition(() => api.watchers > 0)
+  }
+})
+
+function connectionTo(api: TestApi, pki: TestPki, token: () => string = () => 'good'): Connection {
+  return {
+    server: api.url,
+    namespace: 'default',
+    insecureSkipTlsVerify: false,
+    tlsServerName: undefined,
+    tls: async () => ({ ca: pki.roots, cert: undefined, key: undefined }),
+    authorization: async () => `Bearer ${token()}`,
+  }
+}
+
+function record(informer: Informer<Widget>) {
+  const batches: string[][] = []
+  const looks = new Set<() => void>()
+  informer.subscribe((changes: readonly ObjectChange<Widget>[]) => {
+    batches.push(changes.map(({ kind, object }) => `${kind} ${object.metadata.name}=${object.spec?.value}`))
+    for (const look of looks) look()
+  })
+  return {
+    batches,
+    all: () => batches.flat(),
+    until: (holds: () => boolean) =>
+      new Promise<void>((resolve) => {
+        const look = (): void => {
+          if (!holds()) return
+          looks.delete(look)
+          resolve()
+        }
+        looks.add(look)
+        look()
+      }),
+  }
+}
+
+/** Waits for a condition of the server, which tells nobody when it changes. */
+async function condition(holds: () => boolean): Promise<void> {
+  while (!holds()) await new Promise((resolve) => setTimeout(resolve, 2))
+}
