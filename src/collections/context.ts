@@ -1,54 +1,72 @@
 // The context a derivation reads through.
 import { ForeignCollectionError } from './errors.ts'
 import type { Graph } from './graph.ts'
-import { type Run, register } from './reads.ts'
+import { type Read, type Run, register } from './reads.ts'
 import { erased, Store } from './store.ts'
 import { StoreIndex } from './store-index.ts'
-import type { Collection, Index, ListOptions, ReadContext } from './types.ts'
+import type { Collection, Index, ListOptions, ReadContext, Singleton } from './types.ts'
 
-/** The context of one run of a derivation of `reader`. */
-export function readContext(graph: Graph, reader: Store<unknown>, run: Run): ReadContext {
-  const open = <T>(collection: Collection<T>): Store<T> => {
-    const store = storeOf(graph, collection)
-    graph.beforeRead(reader, erased(store))
-    return store
+/** One run of a derivation and the context it reads through: one object, since there is one for every value. */
+export class RunContext implements ReadContext, Run {
+  readonly key: string
+  readonly reads: Read[] = []
+  readonly #graph: Graph
+  readonly #reader: Store<unknown>
+  readonly #mark: (key: string) => void
+
+  /** `mark` notes that the run is to be made again. */
+  constructor(graph: Graph, reader: Store<unknown>, key: string, mark: (key: string) => void) {
+    this.key = key
+    this.#graph = graph
+    this.#reader = reader
+    this.#mark = mark
   }
-  return {
-    get: (collection, key) => {
-      const store = open(collection)
-      store.options.materialize?.(key)
-      register({ run, store: erased(store), key })
-      return store.get(key)
-    },
-    pick: (collection, key, select) => {
-      const store = open(collection)
-      store.options.materialize?.(key)
-      register({ run, store: erased(store), key, select })
-      return select(store.get(key))
-    },
-    list: (collection, options) => {
-      const store = open(collection)
-      register({ run, store: erased(store), where: options?.where, select: options?.select })
-      return narrowed(store.sortedValues(), options)
-    },
-    listBy: (index, indexKey, options) => {
-      const { store, table } = indexOf(graph, index)
-      graph.beforeRead(reader, erased(store))
-      register({
-        run,
-        store: erased(store),
-        index: table,
-        key: indexKey,
-        where: options?.where,
-        select: options?.select,
-      })
-      return narrowed(store.indexedValues(table, indexKey), options)
-    },
-    value: (singleton) => {
-      const store = open(singleton.collection)
-      register({ run, store: erased(store), key: '' })
-      return store.get('')
-    },
+
+  invalidate(): void {
+    this.#mark(this.key)
+  }
+
+  get<T>(collection: Collection<T>, key: string): T | undefined {
+    const store = this.#open(storeOf(this.#graph, collection))
+    store.options.materialize?.(key)
+    register({ run: this, store: erased(store), key })
+    return store.get(key)
+  }
+
+  pick<T, P>(collection: Collection<T>, key: string, select: (value: T | undefined) => P): P {
+    const store = this.#open(storeOf(this.#graph, collection))
+    store.options.materialize?.(key)
+    register({ run: this, store: erased(store), key, select })
+    return select(store.get(key))
+  }
+
+  list<T, P = T>(collection: Collection<T>, options?: ListOptions<T, P>): readonly P[] {
+    const store = this.#open(storeOf(this.#graph, collection))
+    register({ run: this, store: erased(store), where: options?.where, select: options?.select })
+    return narrowed(store.sortedValues(), options)
+  }
+
+  listBy<T, P = T>(index: Index<T>, indexKey: string, options?: ListOptions<T, P>): readonly P[] {
+    const { store, table } = indexOf(this.#graph, index)
+    this.#open(store)
+    register({
+      run: this,
+      store: erased(store),
+      index: table,
+      key: indexKey,
+      where: options?.where,
+      select: options?.select,
+    })
+    return narrowed(store.indexedValues(table, indexKey), options)
+  }
+
+  value<T>(singleton: Singleton<T>): T | undefined {
+    return this.get(singleton.collection, '')
+  }
+
+  #open<T>(store: Store<T>): Store<T> {
+    this.#graph.beforeRead(this.#reader, erased(store))
+    return store
   }
 }
 

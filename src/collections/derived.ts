@@ -1,7 +1,7 @@
 // Derived collections: a pure function, run again for the keys whose source value or recorded reads changed.
-import { readContext } from './context.ts'
+import { RunContext } from './context.ts'
 import type { DerivedOptions, Graph } from './graph.ts'
-import { forgetReads, type Read, type Run } from './reads.ts'
+import { forgetReads } from './reads.ts'
 import { erased, Store } from './store.ts'
 import type { ReadContext } from './types.ts'
 
@@ -106,34 +106,33 @@ export function createRuns(
   },
 ): Runs {
   const { source } = options
-  const runs = new Map<string, { readonly run: Run; readonly context: ReadContext }>()
+  const runs = new Map<string, RunContext>()
   let dirty = new Set<string>(source?.keys() ?? (options.onDemand ? [] : ['']))
   const mark = (key: string): void => {
     dirty.add(key)
     graph.markDirty(store)
   }
   source?.dependents.push(mark)
-  graph.exposeRuns(store, (key) => runs.get(key)?.run.reads ?? [])
+  graph.exposeRuns(store, (key) => runs.get(key)?.reads ?? [])
 
-  const createRun = (key: string) => {
-    const run: Run = { key, reads: [] as Read[], invalidate: () => mark(key) }
-    const created = { run, context: readContext(graph, store, run) }
-    runs.set(key, created)
-    return created
+  const createRun = (key: string): RunContext => {
+    const run = new RunContext(graph, store, key, mark)
+    runs.set(key, run)
+    return run
   }
   const stop = (key: string): void => {
     const known = runs.get(key)
-    if (known !== undefined) forgetReads(known.run)
+    if (known !== undefined) forgetReads(known)
     runs.delete(key)
     dirty.delete(key)
     options.dropped(key)
   }
   const start = (key: string): void => {
-    const { run, context } = runs.get(key) ?? createRun(key)
+    const run = runs.get(key) ?? createRun(key)
     forgetReads(run)
     store.stats.recomputations += 1
     try {
-      options.compute(context, key)
+      options.compute(run, key)
     } catch (error) {
       store.stats.failures += 1
       graph.report({ kind: 'derivation-failed', collection: store.name, key, error })

@@ -243,9 +243,13 @@ export class Graph {
     this.#runs.set(store, (key) => [...new Set(Iterator.from(readsOf(key)).map(describeRead))])
   }
 
-  /** @internal Called before each read of a derivation: brings what is read up to date and learns the order. */
+  /**
+   * @internal Called before each read of a derivation. What it has read before is current: that is settled first. What it
+   * reads for the first time is brought up to date, and the order learnt.
+   */
   beforeRead(reader: Store<unknown>, read: Store<unknown>): void {
-    if (!reader.upstream.has(read)) this.#connect(reader, read)
+    if (reader.upstream.has(read)) return
+    this.#connect(reader, read)
     if (this.#dirty.size > 0) this.#makeCurrent(read)
   }
 
@@ -255,6 +259,7 @@ export class Graph {
     const before = this.#phase
     this.#phase = 'computing'
     try {
+      this.#computeDirty()
       work()
       this.#computeDirty()
     } finally {

@@ -6,7 +6,8 @@ import type { IndexTable, Store } from './store.ts'
 export interface Run {
   readonly key: string
   readonly reads: Read[]
-  readonly invalidate: () => void
+  /** Notes that it is to be made again. */
+  invalidate(): void
 }
 
 export interface Read {
