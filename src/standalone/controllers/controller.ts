@@ -1,8 +1,9 @@
 // The frame of a controller: changes of objects become keys in a work queue.
-import type { KubeObject, Resource } from '../../api/index.ts'
+import { type KubeObject, type Resource, resources } from '../../api/index.ts'
 import type { Informer, ObjectChange } from '../../kube/index.ts'
 import type { Cluster } from './cluster.ts'
-import { controllerOf, isSame, keyOf, keyText } from './objects.ts'
+import { recordEvent } from './events.ts'
+import { controllerOf, isSame, keyOf, keyText, type Pod } from './objects.ts'
 import { createWorkQueue, type WorkQueue } from './queue.ts'
 
 /** A source of work: objects of an informer, and the keys that a change of one makes due. */
@@ -72,6 +73,20 @@ export async function writeStatus<T extends KubeObject>(
 ): Promise<void> {
   if (isSame(object.status, status)) return
   await cluster.client.replace(resource, { ...object, status }, { subresource: 'status' })
+}
+
+/** Creates a pod of a controller's object, and tells so or why not. */
+export async function createPod(cluster: Cluster, owner: KubeObject, pod: Pod, component: string): Promise<void> {
+  try {
+    const created = await cluster.client.create(resources.pods, pod)
+    cluster.ownedPods.created(created)
+    const message = `Created pod: ${created.metadata.name}`
+    await recordEvent(cluster, owner, { type: 'Normal', reason: 'SuccessfulCreate', message, component })
+  } catch (error) {
+    const message = `Error creating: ${error instanceof Error ? error.message : String(error)}`
+    await recordEvent(cluster, owner, { type: 'Warning', reason: 'FailedCreate', message, component })
+    throw error
+  }
 }
 
 /** Deletes an object that still is the one meant; gone already is fine. */

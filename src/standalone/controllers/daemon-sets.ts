@@ -2,7 +2,7 @@
 import { createHash } from 'node:crypto'
 import { resources } from '../../api/index.ts'
 import type { Cluster } from './cluster.ts'
-import { deleteExactly, own, ownersOf, source, startController, writeStatus } from './controller.ts'
+import { createPod, deleteExactly, own, ownersOf, source, startController, writeStatus } from './controller.ts'
 import { daemonFits, daemonTolerations } from './node-fit.ts'
 import {
   type DaemonSet,
@@ -107,7 +107,7 @@ async function addMissing(cluster: Cluster, set: DaemonSet, { nodes, byNode, has
     missing.map(async (node) => {
       const pod = podOf(set, set.spec?.template ?? {}, { labels: { [hashLabel]: hash } })
       const placed = { ...pod, spec: { ...pod.spec, containers: pod.spec?.containers ?? [], ...placement(pod, node) } }
-      cluster.ownedPods.created(await cluster.client.create(resources.pods, placed))
+      await createPod(cluster, set, placed, 'daemonset-controller')
     }),
   )
 }

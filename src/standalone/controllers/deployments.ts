@@ -4,6 +4,7 @@ import { resources } from '../../api/index.ts'
 import type { Cluster } from './cluster.ts'
 import { deleteExactly, own, ownersOf, startController, writeStatus } from './controller.ts'
 import { deploymentStatus, progressDueMs } from './deployment-status.ts'
+import { recordEvent } from './events.ts'
 import {
   controllerReference,
   type Deployment,
@@ -77,6 +78,7 @@ async function ensureNewest(
   const set = newReplicaSet(deployment, highest + 1, old)
   const created = await cluster.client.create(resources.replicaSets, set)
   cluster.ownedReplicaSets.created(created)
+  await tellScaled(cluster, deployment, created, 0, replicasOf(created))
   return created
 }
 
@@ -156,6 +158,20 @@ async function setReplicas(cluster: Cluster, deployment: Deployment, set: Replic
   if (replicasOf(set) === replicas && isSame(annotations, set.metadata.annotations)) return
   if (set.spec === undefined) return
   await replace(cluster, { ...set, metadata: { ...set.metadata, annotations }, spec: { ...set.spec, replicas } })
+  await tellScaled(cluster, deployment, set, replicasOf(set), replicas)
+}
+
+async function tellScaled(
+  cluster: Cluster,
+  deployment: Deployment,
+  set: ReplicaSet,
+  from: number,
+  to: number,
+): Promise<void> {
+  if (from === to) return
+  const message = `Scaled ${to > from ? 'up' : 'down'} replica set ${set.metadata.name} from ${from} to ${to}`
+  const component = 'deployment-controller'
+  await recordEvent(cluster, deployment, { type: 'Normal', reason: 'ScalingReplicaSet', message, component })
 }
 
 async function writeRevision(cluster: Cluster, deployment: Deployment, current: ReplicaSet): Promise<void> {

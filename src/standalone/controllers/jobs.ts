@@ -1,7 +1,7 @@
 // Job: runs pods until enough of them have succeeded, or too many have failed.
 import { resources } from '../../api/index.ts'
 import type { Cluster } from './cluster.ts'
-import { deleteExactly, own, ownersOf, startController, writeStatus } from './controller.ts'
+import { createPod, deleteExactly, own, ownersOf, startController, writeStatus } from './controller.ts'
 import {
   type Condition,
   isActive,
@@ -104,7 +104,7 @@ async function runMore(cluster: Cluster, job: Job, pods: readonly Pod[]): Promis
     : Array.from({ length: missing }, () => undefined)
   await Promise.all(
     indexes.map(async (index) => {
-      cluster.ownedPods.created(await cluster.client.create(resources.pods, jobPod(job, index)))
+      await createPod(cluster, job, jobPod(job, index), 'job-controller')
     }),
   )
 }

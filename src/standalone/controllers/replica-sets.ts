@@ -2,6 +2,7 @@
 import { resources } from '../../api/index.ts'
 import type { Cluster } from './cluster.ts'
 import { deleteExactly, own, ownersOf, startController, writeStatus } from './controller.ts'
+import { recordEvent } from './events.ts'
 import {
   type Condition,
   isActive,
@@ -40,9 +41,19 @@ async function reconcile(cluster: Cluster, key: string): Promise<number | undefi
     set,
     statusOf(set, cluster.ownedPods.of(set.metadata.uid).filter(isActive), failure),
   )
-  if (failure !== undefined) throw failure
+  if (failure !== undefined) {
+    const message = `Error creating: ${failure instanceof Error ? failure.message : String(failure)}`
+    await recordEvent(cluster, set, { type: 'Warning', reason: 'FailedCreate', message, component })
+    throw failure
+  }
   const isWaiting = minReadySeconds > 0 && pods.some((pod) => isReady(pod) && !isAvailable(pod, minReadySeconds))
   return isWaiting ? 1000 : undefined
+}
+
+const component = 'replicaset-controller'
+
+function tell(cluster: Cluster, set: ReplicaSet, reason: string, message: string): Promise<void> {
+  return recordEvent(cluster, set, { type: 'Normal', reason, message, component })
 }
 
 async function scale(cluster: Cluster, set: ReplicaSet, pods: readonly Pod[]): Promise<undefined> {
@@ -50,7 +61,9 @@ async function scale(cluster: Cluster, set: ReplicaSet, pods: readonly Pod[]): P
   const missing = replicas - pods.length
   if (missing > 0 && template !== undefined) {
     const create = async (): Promise<void> => {
-      cluster.ownedPods.created(await cluster.client.create(resources.pods, podOf(set, template)))
+      const pod = await cluster.client.create(resources.pods, podOf(set, template))
+      cluster.ownedPods.created(pod)
+      await tell(cluster, set, 'SuccessfulCreate', `Created pod: ${pod.metadata.name}`)
     }
     // The first one alone: when it is refused, so would be the others.
     await create()
@@ -61,6 +74,7 @@ async function scale(cluster: Cluster, set: ReplicaSet, pods: readonly Pod[]): P
     surplus.map(async (pod) => {
       await deleteExactly(cluster, resources.pods, pod)
       cluster.ownedPods.deleted(pod)
+      await tell(cluster, set, 'SuccessfulDelete', `Deleted pod: ${pod.metadata.name}`)
     }),
   )
   return undefined

@@ -2,18 +2,9 @@
 import { type KubeObject, resources } from '../../api/index.ts'
 import type { Cluster } from './cluster.ts'
 import { own, type Source, source, startController } from './controller.ts'
+import { recordEvent } from './events.ts'
 import { nodeFits, refusalsText } from './node-fit.ts'
-import {
-  controllerOf,
-  isActive,
-  isTerminating,
-  keyOf,
-  keyText,
-  type Node,
-  type Pod,
-  timestamp,
-  withCondition,
-} from './objects.ts'
+import { controllerOf, isActive, isTerminating, keyOf, keyText, type Node, type Pod, withCondition } from './objects.ts'
 
 export function startScheduler(cluster: Cluster): AsyncDisposable {
   const waiting = new Set<string>()
@@ -103,6 +94,8 @@ async function bind(cluster: Cluster, pod: Pod, node: Node): Promise<void> {
   }
   await cluster.client.createSubresource(resources.pods, { namespace, name }, 'binding', binding)
   cluster.log.debug('pod scheduled', { pod: keyText(pod), node: node.metadata.name })
+  const message = `Successfully assigned ${keyText(pod)} to ${node.metadata.name}`
+  await recordEvent(cluster, pod, { type: 'Normal', reason: 'Scheduled', message, component: 'default-scheduler' })
 }
 
 async function reportUnschedulable(cluster: Cluster, pod: Pod, message: string): Promise<void> {
@@ -117,25 +110,10 @@ async function reportUnschedulable(cluster: Cluster, pod: Pod, message: string):
     { ...pod, status: { ...pod.status, phase: pod.status?.phase ?? 'Pending', conditions } },
     { subresource: 'status' },
   )
-  await recordEvent(cluster, pod, message)
-}
-
-async function recordEvent(cluster: Cluster, pod: Pod, message: string): Promise<void> {
-  const { namespace = '', name, uid, resourceVersion } = pod.metadata
-  const now = timestamp()
-  const event: KubeObject & Record<string, unknown> = {
-    apiVersion: 'v1',
-    kind: 'Event',
-    metadata: { name: `${name}.${Date.now().toString(16)}`, namespace },
-    involvedObject: { apiVersion: 'v1', kind: 'Pod', namespace, name, uid, resourceVersion },
+  await recordEvent(cluster, pod, {
+    type: 'Warning',
     reason: 'FailedScheduling',
     message,
-    type: 'Warning',
-    source: { component: 'default-scheduler' },
-    reportingComponent: 'default-scheduler',
-    firstTimestamp: now,
-    lastTimestamp: now,
-    count: 1,
-  }
-  await cluster.client.create(resources.events, event)
+    component: 'default-scheduler',
+  })
 }

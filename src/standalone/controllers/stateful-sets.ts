@@ -2,7 +2,7 @@
 import { createHash } from 'node:crypto'
 import { resources } from '../../api/index.ts'
 import type { Cluster } from './cluster.ts'
-import { deleteExactly, own, ownersOf, startController, writeStatus } from './controller.ts'
+import { createPod, deleteExactly, own, ownersOf, startController, writeStatus } from './controller.ts'
 import { isActive, isAvailable, isReady, isTerminating, keyOf, type Pod, podOf, type StatefulSet } from './objects.ts'
 
 const hashLabel = 'controller-revision-hash'
@@ -93,7 +93,7 @@ async function create(cluster: Cluster, set: StatefulSet, ordinal: number, revis
     hostname: name,
     ...(subdomain === undefined || subdomain === '' ? {} : { subdomain }),
   }
-  cluster.ownedPods.created(await cluster.client.create(resources.pods, { ...pod, spec }))
+  await createPod(cluster, set, { ...pod, spec }, 'statefulset-controller')
 }
 
 async function remove(cluster: Cluster, pod: Pod): Promise<void> {
