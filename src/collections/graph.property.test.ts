@@ -7,7 +7,7 @@ import { type Collection, createGraph, type Graph } from './index.ts'
 
 /** One derived collection over the ones before it; `source` and `other` count back from it, modulo what there is. */
 interface Stage {
-  readonly kind: 'get' | 'pick' | 'list' | 'where' | 'by' | 'chain' | 'many' | 'join' | 'group' | 'only'
+  readonly kind: 'get' | 'pick' | 'list' | 'where' | 'by' | 'chain' | 'many' | 'join' | 'group' | 'only' | 'demand'
   readonly source: number
   readonly other: number
 }
@@ -19,6 +19,8 @@ interface Reader {
   list(at: number): readonly number[]
   odd(at: number): readonly number[]
   by(at: number, remainder: number): readonly number[]
+  /** A value computed on demand from the one under the key. */
+  demanded(at: number, key: string): number | undefined
 }
 
 type Content = ReadonlyMap<string, number>
@@ -46,10 +48,15 @@ function computeOne(stage: Stage, other: number, read: Reader, value: number, ke
       const found = read.get(other, next)
       return found === undefined ? undefined : bounded(found + (read.get(other, keys[found % keys.length] ?? 'a') ?? 1))
     }
+    case 'demand':
+      return bounded(value + (read.demanded(other, keys[value % keys.length] ?? 'a') ?? 1))
     default:
       return value % 2 === 0 ? undefined : bounded(value + key.length)
   }
 }
+
+const computeDemanded = (found: number | undefined): number | undefined =>
+  found === undefined ? undefined : bounded(found * 3)
 
 const computeMany = (value: number, key: string): [string, number][] => [
   [keys[value % keys.length] ?? 'a', value],
@@ -60,6 +67,7 @@ class Incremental {
   readonly graph: Graph
   readonly collections: Collection<number>[]
   readonly runs = new Set<string>()
+  readonly demands: { readonly demand: Collection<number>; readonly reads: Collection<number> | undefined }[] = []
   readonly #inputs
 
   constructor(stages: readonly Stage[]) {
@@ -89,11 +97,16 @@ class Incremental {
     const pick = (back: number): Collection<number> => collections[back % at] as Collection<number>
     const source = pick(stage.source)
     const index = collections.map((one, of) => graph.index(`${name}/${of}`, one, (value) => [String(value % 3)]))
+    const demand = graph.onDemand(`${name}/demand`, (context, key) =>
+      computeDemanded(context.get(pick(stage.other), key)),
+    )
+    this.demands.push({ demand, reads: stage.kind === 'demand' ? source : undefined })
     const reader = (context: Parameters<Parameters<Graph['singleton']>[1]>[0]): Reader => ({
       get: (of, key) => context.get(pick(of), key),
       parity: (of, key) => context.pick(pick(of), key, (value) => (value === undefined ? undefined : value % 2)),
       list: (of) => context.list(pick(of)),
       odd: (of) => context.list(pick(of), { where: (value) => value % 2 === 1, select: (value) => value % 5 }),
+      demanded: (_, key) => context.get(demand, key),
       by: (of, remainder) => {
         const found = index[of % at]
         return found === undefined ? [] : context.listBy(found, String(remainder))
@@ -170,6 +183,7 @@ function computeFromNothing(stages: readonly Stage[], given: readonly Content[])
               .filter(([, one]) => one % 2 === 1)
               .map(([k, one]) => [k, one % 5]),
           ),
+        demanded: (of, wanted) => told(computeDemanded(get(of, wanted))),
         by: (of, remainder) => values(pick(of).filter(([, one]) => one % 3 === remainder)),
       }
       switch (stage.kind) {
@@ -205,7 +219,7 @@ function computeFromNothing(stages: readonly Stage[], given: readonly Content[])
   return { contents, traces }
 }
 
-const stageKinds = ['get', 'pick', 'list', 'where', 'by', 'chain', 'many', 'join', 'group', 'only'] as const
+const stageKinds = ['get', 'pick', 'list', 'where', 'by', 'chain', 'many', 'join', 'group', 'only', 'demand'] as const
 const someStages = fc.array(fc.record({ kind: fc.constantFrom(...stageKinds), source: fc.nat(9), other: fc.nat(9) }), {
   minLength: 1,
   maxLength: 7,
@@ -247,6 +261,11 @@ test('any graph under any changes: the result is that from nothing, and no run i
         for (const [at, collection] of incremental.collections.entries()) {
           assert.deepEqual(sorted(collection.entries()), sorted(contents[at] ?? []), `content of ${collection.name}`)
           assert.deepEqual(sorted(heard[at] ?? []), sorted(contents[at] ?? []), `changes of ${collection.name}`)
+        }
+        for (const { demand, reads } of incremental.demands) {
+          const wanted = new Set([...(reads?.entries() ?? [])].map(([, value]) => keys[value % keys.length]))
+          for (const [key] of demand.entries())
+            assert.ok(wanted.has(key), `${demand.name} keeps ${key}, which nobody reads`)
         }
         const due = [...traces].filter(([run, trace]) => before.get(run) !== trace).map(([run]) => run)
         assert.deepEqual([...incremental.runs].sort(), due.sort())

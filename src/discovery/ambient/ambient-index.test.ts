@@ -251,6 +251,49 @@ test('mesh config with a selector that cannot be evaluated leaves the last valid
   assert.ok(mesh.index.addresses.get('ns1/x.com'))
 })
 
+test('a cluster that goes takes everything with it: pods, merged addresses, identities, gateways', () => {
+  const mesh = createTestMesh({ multiNetwork: true })
+  const { inputs, index } = mesh
+  inputs.meshConfig.set({ serviceScopeConfigs: [{ scope: 'GLOBAL' }] })
+  mesh.apply(make.namespace('istio-system', { 'topology.istio.io/network': 'n1' }))
+  mesh.apply(make.pod('ns1/a', '10.0.0.1', { app: 'a' }), make.service('ns1/svc', '10.1.0.1', { app: 'a' }))
+  const content = (): string[] => [...index.addresses.list()].map(({ name, version }) => `${name} ${version}`).sort()
+  const before = content()
+  const far = 'n2/SplitHorizonWorkload/istio-system/ew/192.0.2.7/ns1/svc.ns1.svc.cluster.local'
+  const join = (): void =>
+    mesh.graph.transaction(() => {
+      const gateway = make.waypoint('istio-system/ew')
+      inputs
+        .feed('c2', 'namespaces')
+        .set(make.namespace('istio-system', { 'topology.istio.io/network': 'n2' }) as never)
+      inputs.feed('c2', 'services').set(make.service('ns1/svc', '10.1.0.2', { app: 'a' }) as never)
+      inputs.feed('c2', 'pods').set(make.pod('ns1/b', '10.0.0.2', { app: 'a' }) as never)
+      inputs.feed('c2', 'pods').set(make.pod('ns1/c', '10.0.0.3', { app: 'a' }, { deletionTimestamp: 'now' }) as never)
+      inputs.feed('c2', 'gateways').set({
+        ...gateway,
+        metadata: { ...gateway.metadata, labels: { 'topology.istio.io/network': 'n2' } },
+        spec: {
+          gatewayClassName: 'istio-east-west',
+          listeners: [{ name: 'mesh', port: 15008, protocol: 'HBONE', tls: { mode: 'Terminate' } }],
+        },
+        status: { addresses: [{ type: 'IPAddress', value: '192.0.2.7' }] },
+      } as never)
+    })
+  join()
+  assert.deepEqual([...index.addresses.list()].map(({ name }) => name).sort(), [
+    'NetworkGateway/n2/192.0.2.7/0',
+    'c1//Pod/ns1/a',
+    far,
+    'ns1/svc.ns1.svc.cluster.local',
+  ])
+  assert.equal(workloadOf(mesh, far).capacity, 1)
+  assert.deepEqual(index.addresses.get('ns1/svc.ns1.svc.cluster.local')?.aliases, ['n1/10.1.0.1', 'n2/10.1.0.2'])
+  inputs.removeCluster('c2')
+  assert.deepEqual(content(), before)
+  join()
+  assert.notDeepEqual(content(), before)
+})
+
 test('the index is synced once its inputs are', async () => {
   const mesh = createTestMesh()
   assert.equal(mesh.index.synced, true)
