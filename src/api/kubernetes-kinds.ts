@@ -89,7 +89,8 @@ function validate(
   object: KubeObject,
   old: KubeObject | undefined,
 ): Cause[] {
-  const shape = schema === undefined ? [] : validateAgainst(schema, object, '', { nullIsAbsent: true })
+  const shape =
+    schema === undefined ? [] : validateAgainst(schema, object, '', { nullIsAbsent: true, duplicatesAllowed: true })
   return shape.length > 0 ? shape : validateKubernetesObject(kind.group, object, old)
 }
 

@@ -4,6 +4,8 @@ import type { Cause, Schema } from './kind.ts'
 export interface SchemaCheck {
   /** `null` is the same as an absent field: true for built-in kinds, false for custom resources. */
   readonly nullIsAbsent?: boolean
+  /** Lists may hold two elements of one key: true for built-in kinds, where `env` may name a variable twice. */
+  readonly duplicatesAllowed?: boolean
 }
 
 /** What is wrong with the value. `path` is the field that holds it (`spec`), empty for the whole object. */
@@ -137,7 +139,7 @@ function visitList(schema: Schema, value: unknown[], path: string, check: Schema
   }
   const { items } = schema
   if (items !== undefined) value.forEach((item, index) => void visit(items, item, `${path}[${index}]`, check, causes))
-  visitDuplicates(schema, value, path, causes)
+  if (check.duplicatesAllowed !== true) visitDuplicates(schema, value, path, causes)
 }
 
 /** Two elements of a set or of a keyed list may not be the same. */
