@@ -1,6 +1,6 @@
 // The context a derivation reads through.
 import { ForeignCollectionError } from './errors.ts'
-import type { Graph } from './graph.ts'
+import type { GraphEngine } from './graph.ts'
 import { type Read, type Run, register } from './reads.ts'
 import { erased, Store } from './store.ts'
 import { StoreIndex } from './store-index.ts'
@@ -10,12 +10,12 @@ import type { Collection, Index, ListOptions, ReadContext, Singleton } from './t
 export class RunContext implements ReadContext, Run {
   readonly key: string
   readonly reads: Read[] = []
-  readonly #graph: Graph
+  readonly #graph: GraphEngine
   readonly #reader: Store<unknown>
   readonly #mark: (key: string) => void
 
   /** `mark` notes that the run is to be made again. */
-  constructor(graph: Graph, reader: Store<unknown>, key: string, mark: (key: string) => void) {
+  constructor(graph: GraphEngine, reader: Store<unknown>, key: string, mark: (key: string) => void) {
     this.key = key
     this.#graph = graph
     this.#reader = reader
@@ -70,12 +70,12 @@ export class RunContext implements ReadContext, Run {
   }
 }
 
-export function storeOf<T>(graph: Graph, collection: Collection<T>): Store<T> {
+export function storeOf<T>(graph: GraphEngine, collection: Collection<T>): Store<T> {
   if (!(collection instanceof Store) || collection.graph !== graph) throw new ForeignCollectionError(collection.name)
   return collection as Store<T>
 }
 
-function indexOf<T>(graph: Graph, index: Index<T>): StoreIndex<T> {
+function indexOf<T>(graph: GraphEngine, index: Index<T>): StoreIndex<T> {
   if (!(index instanceof StoreIndex) || index.store.graph !== graph) throw new ForeignCollectionError(index.name)
   return index
 }

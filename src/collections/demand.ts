@@ -1,11 +1,11 @@
 // On-demand collections: values exist while a lease or a reader holds their key.
 import { createRuns } from './derived.ts'
-import type { Graph, OnDemandOptions } from './graph.ts'
+import type { GraphEngine, OnDemandOptions } from './graph.ts'
 import { erased, Store } from './store.ts'
 import type { Lease, OnDemandCollection, ReadContext } from './types.ts'
 
 export function createDemand<O>(
-  graph: Graph,
+  graph: GraphEngine,
   name: string,
   compute: (context: ReadContext, key: string) => O | undefined,
   options: OnDemandOptions<O>,

@@ -1,13 +1,13 @@
 // Derived collections: a pure function, run again for the keys whose source value or recorded reads changed.
 import { RunContext } from './context.ts'
-import type { DerivedOptions, Graph } from './graph.ts'
+import type { DerivedOptions, GraphEngine } from './graph.ts'
 import { forgetReads } from './reads.ts'
 import { erased, Store } from './store.ts'
 import type { ReadContext } from './types.ts'
 
 /** One value for each source value, under its key; without a source, one value under the empty key. */
 export function createDerived<I, O>(
-  graph: Graph,
+  graph: GraphEngine,
   name: string,
   source: Store<I> | undefined,
   compute: (context: ReadContext, value: I, key: string) => O | undefined,
@@ -25,7 +25,7 @@ export function createDerived<I, O>(
 
 /** Any number of keyed values for each source value. */
 export function createDerivedMany<I, O>(
-  graph: Graph,
+  graph: GraphEngine,
   name: string,
   source: Store<I>,
   compute: (context: ReadContext, value: I, key: string) => Iterable<readonly [string, O]>,
@@ -95,7 +95,7 @@ export interface Runs {
 
 /** The runs of a derivation: one a source key, or (without a source) one a started key. */
 export function createRuns(
-  graph: Graph,
+  graph: GraphEngine,
   store: Store<unknown>,
   options: {
     readonly source: Store<unknown> | undefined

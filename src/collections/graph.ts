@@ -8,6 +8,7 @@ import { createGroup } from './group.ts'
 import { createInput, type InputStage } from './input.ts'
 import { type CollectionDescription, describeRead, describeStore } from './introspection.ts'
 import { createJoin } from './join.ts'
+import { connect, lowest } from './order.ts'
 import { erased, type Store } from './store.ts'
 import { StoreIndex } from './store-index.ts'
 import type {
@@ -41,12 +42,44 @@ export interface GraphOptions {
   readonly report: (report: CollectionReport) => void
 }
 
-/** Makes an empty graph. */
+/** What users of a graph see of it. */
+export type Graph = Pick<
+  GraphEngine,
+  | 'input'
+  | 'inputSingleton'
+  | 'derive'
+  | 'deriveMany'
+  | 'singleton'
+  | 'join'
+  | 'joinMerged'
+  | 'index'
+  | 'group'
+  | 'onDemand'
+  | 'transaction'
+  | 'describe'
+  | 'dependenciesOf'
+>
+
+/**
+ * Makes an empty graph.
+ *
+ * ```ts
+ * const graph = createGraph({ report: (report) => log.warn('collections', report) })
+ * const pods = graph.input<Pod>('pods')
+ * const nodes = graph.input<Node>('nodes')
+ * const zones = graph.derive('zones', pods, (context, pod) => context.get(nodes, pod.node)?.zone)
+ * zones.subscribe((changes) => console.table(changes))
+ * graph.transaction(() => {
+ *   nodes.set('n1', { zone: 'eu-1' })
+ *   pods.set('a', { node: 'n1' })
+ * })
+ * ```
+ */
 export function createGraph(options: GraphOptions): Graph {
-  return new Graph(options)
+  return new GraphEngine(options)
 }
 
-export class Graph {
+export class GraphEngine {
   readonly #report: (report: CollectionReport) => void
   readonly #stores: Store<unknown>[] = []
   readonly #dirty = new Set<Store<unknown>>()
@@ -283,14 +316,12 @@ export class Graph {
   }
 
   #connect(reader: Store<unknown>, read: Store<unknown>): void {
-    const circle = pathBetween(read, reader)
-    if (circle !== undefined) {
-      this.#cycle = new CollectionCycleError([reader.name, ...circle.map((store) => store.name)])
-      throw this.#cycle
+    try {
+      connect(reader, read)
+    } catch (error) {
+      if (error instanceof CollectionCycleError) this.#cycle = error
+      throw error
     }
-    reader.upstream.add(read)
-    read.downstream.add(reader)
-    raise(reader, read.height + 1)
   }
 
   #makeCurrent(store: Store<unknown>): void {
@@ -305,12 +336,9 @@ export class Graph {
   }
 
   #computeDirty(): void {
-    while (this.#dirty.size > 0) {
-      let lowest: Store<unknown> | undefined
-      for (const store of this.#dirty) if (lowest === undefined || store.height < lowest.height) lowest = store
-      if (lowest === undefined) return
-      this.#dirty.delete(lowest)
-      this.#settleStore(lowest)
+    for (let next = lowest(this.#dirty); next !== undefined; next = lowest(this.#dirty)) {
+      this.#dirty.delete(next)
+      this.#settleStore(next)
     }
   }
 
@@ -357,21 +385,4 @@ export class Graph {
       if (ready && !store.synced) store.becomeSynced()
     }
   }
-}
-
-/** The collections from one to another along what they read, both included. */
-function pathBetween(from: Store<unknown>, to: Store<unknown>): Store<unknown>[] | undefined {
-  if (from === to) return [from]
-  if (from.height <= to.height) return undefined
-  for (const next of from.upstream) {
-    const rest = pathBetween(next, to)
-    if (rest !== undefined) return [from, ...rest]
-  }
-  return undefined
-}
-
-function raise(store: Store<unknown>, height: number): void {
-  if (store.height >= height) return
-  store.height = height
-  for (const downstream of store.downstream) raise(downstream, height + 1)
 }

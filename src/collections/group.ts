@@ -1,9 +1,9 @@
 // Groups: an index as a collection, one value an index key.
-import type { Graph } from './graph.ts'
+import type { GraphEngine } from './graph.ts'
 import { erased, Store } from './store.ts'
 
 export function createGroup<T>(
-  graph: Graph,
+  graph: GraphEngine,
   name: string,
   source: Store<T>,
   keysOf: (value: T, key: string) => Iterable<string>,

@@ -1,5 +1,5 @@
 // Input collections: changes wait for the end of the transaction they are made in.
-import type { CollectionOptions, Graph } from './graph.ts'
+import type { CollectionOptions, GraphEngine } from './graph.ts'
 import { Store } from './store.ts'
 import type { InputCollection } from './types.ts'
 
@@ -13,7 +13,7 @@ export interface InputStage {
   checkpoint(): () => void
 }
 
-export function createInput<T>(graph: Graph, name: string, options: CollectionOptions<T>) {
+export function createInput<T>(graph: GraphEngine, name: string, options: CollectionOptions<T>) {
   const store = new Store<T>(graph, name, { kind: 'input', equals: options.equals })
   const staged = new Map<string, T | undefined>()
   let read = false

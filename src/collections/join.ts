@@ -1,9 +1,9 @@
 // Joins: several collections as one.
-import type { CollectionOptions, Graph } from './graph.ts'
+import type { CollectionOptions, GraphEngine } from './graph.ts'
 import { erased, Store } from './store.ts'
 
 export function createJoin<T, O>(
-  graph: Graph,
+  graph: GraphEngine,
   name: string,
   sources: readonly Store<T>[],
   merge: (values: readonly T[], key: string) => O | undefined,

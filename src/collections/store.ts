@@ -1,6 +1,6 @@
 // The content of one collection: values, indexes, who reads what, and what changed in the present wave.
 import { isDeepStrictEqual } from 'node:util'
-import type { Graph } from './graph.ts'
+import type { GraphEngine } from './graph.ts'
 import { type Bag, concerns, type Read } from './reads.ts'
 import type { Change, Collection, Equality } from './types.ts'
 
@@ -25,7 +25,7 @@ export interface StoreOptions<T> {
 
 export class Store<T> implements Collection<T> {
   readonly name: string
-  readonly graph: Graph
+  readonly graph: GraphEngine
   readonly options: StoreOptions<T>
   readonly upstream = new Set<Store<unknown>>()
   readonly downstream = new Set<Store<unknown>>()
@@ -46,7 +46,7 @@ export class Store<T> implements Collection<T> {
   #sorted: readonly T[] | undefined
   #resolveSynced: () => void
 
-  constructor(graph: Graph, name: string, options: StoreOptions<T>) {
+  constructor(graph: GraphEngine, name: string, options: StoreOptions<T>) {
     this.graph = graph
     this.name = name
     this.options = options

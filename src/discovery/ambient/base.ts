@@ -43,7 +43,7 @@ export interface Base {
 }
 
 export function createBase({ graph, collections, meshConfig }: AmbientObjectGraph, settings: AmbientSettings): Base {
-  const { clusterId, systemNamespace, multiNetwork } = settings
+  const { clusterId, systemNamespace } = settings
   const rootNamespace = graph.singleton(
     'rootNamespace',
     (context) => context.value(meshConfig)?.rootNamespace || defaultRootNamespace,
@@ -86,10 +86,9 @@ export function createBase({ graph, collections, meshConfig }: AmbientObjectGrap
     )
     return waypointOf(cluster, object, gatewayClass?.object, networkOf(context, cluster))
   })
-  const foundGateways = graph.derive('networkGateways/found', collections.gateways, (_, gateway) => {
-    if (gateway.cluster !== clusterId && !multiNetwork) return undefined
-    return networkGateways(gateway, clusterId)
-  })
+  const foundGateways = graph.derive('networkGateways/found', collections.gateways, (_, gateway) =>
+    networkGateways(gateway, clusterId),
+  )
   const allGateways = graph.deriveMany('networkGateways/each', foundGateways, (_, found) =>
     found.map((one) => [`${one.cluster} ${one.namespace}/${one.name} ${placeText(one)}`, one] as const),
   )

@@ -6,6 +6,7 @@ import {
   type AmbientKind,
   type AmbientMeshConfig,
   type AmbientObjects,
+  ambientKinds,
   type InCluster,
   objectKey,
 } from './inputs.ts'
@@ -33,6 +34,8 @@ export function createObjectGraph(inputs: AmbientInputs, settings: AmbientSettin
   })
   const isDiscovered = (context: ReadContext, cluster: string, { metadata: { namespace } }: KubeObject): boolean =>
     namespace === undefined || context.get(ignoredNamespaces, objectKey(cluster, undefined, namespace)) === undefined
+  const isReadFrom = (kind: AmbientKind, cluster: string): boolean =>
+    cluster === settings.clusterId || (settings.multiNetwork && ambientKinds[kind] === 'every-cluster')
   const isOfRevision = ({ metadata }: KubeObject): boolean => {
     const revision = metadata.labels?.['istio.io/rev']
     return revision === undefined || revision === settings.revision
@@ -43,7 +46,9 @@ export function createObjectGraph(inputs: AmbientInputs, settings: AmbientSettin
       kind,
       all,
       (context, value) =>
-        (!revisioned || isOfRevision(value.object)) && isDiscovered(context, value.cluster, value.object)
+        isReadFrom(kind, value.cluster) &&
+        (!revisioned || isOfRevision(value.object)) &&
+        isDiscovered(context, value.cluster, value.object)
           ? value
           : undefined,
       { equals: Object.is },

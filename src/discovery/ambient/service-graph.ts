@@ -40,7 +40,6 @@ export function createServiceGraph(inputs: AmbientObjectGraph, base: Base, setti
 
   const kubernetes = graph.derive('services/kubernetes', collections.services, (context, service) => {
     const { cluster, object } = service
-    if (cluster !== clusterId && !multiNetwork) return undefined
     const namespace = object.metadata.namespace ?? ''
     const scopes = multiNetwork
       ? context.pick(base.meshConfig.collection, '', (config) => config?.serviceScopeConfigs)

@@ -36,8 +36,7 @@ export function createWorkloadGraph(
   policies: PolicyGraph,
   settings: AmbientSettings,
 ): WorkloadGraph {
-  const { clusterId, domainSuffix, multiNetwork } = settings
-  const isRead = (cluster: string): boolean => multiNetwork || cluster === clusterId
+  const { clusterId, domainSuffix } = settings
 
   const references = graph.deriveMany('slices/pods', collections.endpointSlices, (_, slice) =>
     podReferences(slice, domainSuffix),
@@ -111,7 +110,7 @@ export function createWorkloadGraph(
   const pods = graph.derive('workloads/pods', collections.pods, (context, pod, key): WorkloadInfo | undefined => {
     const { cluster, object } = pod
     const addresses = podAddresses(object)
-    if (addresses === undefined || !isRead(cluster)) return undefined
+    if (addresses === undefined) return undefined
     const { metadata, spec } = object
     const namespace = metadata.namespace ?? ''
     const labels = metadata.labels ?? {}
@@ -212,9 +211,7 @@ export function createWorkloadGraph(
     const { cluster, object } = slice
     const service = serviceOfSlice(object, domainSuffix)
     const member =
-      service === undefined || !isRead(cluster)
-        ? undefined
-        : context.get(services.memberships, membershipKey(cluster, service))
+      service === undefined ? undefined : context.get(services.memberships, membershipKey(cluster, service))
     if (member?.kind !== 'Service') return []
     const network = base.networkOf(context, cluster)
     return sliceWorkloads(slice, member, { network, trustDomain: base.wireTrustDomain(context) }).map(
