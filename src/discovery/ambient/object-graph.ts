@@ -37,8 +37,8 @@ export function createObjectGraph(inputs: AmbientInputs, settings: AmbientSettin
   const isReadFrom = (kind: AmbientKind, cluster: string): boolean =>
     cluster === settings.clusterId || (settings.multiNetwork && ambientKinds[kind] === 'every-cluster')
   const isOfRevision = ({ metadata }: KubeObject): boolean => {
-    const revision = metadata.labels?.['istio.io/rev']
-    return revision === undefined || revision === settings.revision
+    const revision = metadata.labels?.['istio.io/rev'] ?? ''
+    return settings.revision === undefined || revision === '' || revision === settings.revision
   }
   const counting = <K extends AmbientKind>(kind: K, revisioned: boolean): Collection<InCluster<AmbientObjects[K]>> => {
     const all: Collection<InCluster<AmbientObjects[K]>> = collections[kind]

@@ -6,8 +6,8 @@ export interface AmbientSettings {
   readonly domainSuffix: string
   /** The namespace of the control plane; its network label names the cluster's network. */
   readonly systemNamespace: string
-  /** The control plane's revision: mesh objects labelled with another one are not its business. */
-  readonly revision: string
+  /** The control plane's revision: mesh objects labelled with another one do not count. Absent: the inputs hold only its own. */
+  readonly revision?: string
   /** AMBIENT_ENABLE_MULTI_NETWORK */
   readonly multiNetwork: boolean
   /** AMBIENT_ENABLE_DRY_RUN_AUTHORIZATION_POLICY */
@@ -26,7 +26,6 @@ export const defaultAmbientSettings: AmbientSettings = {
   clusterId: 'Kubernetes',
   domainSuffix: 'cluster.local',
   systemNamespace: 'istio-system',
-  revision: 'default',
   multiNetwork: false,
   dryRunPolicies: false,
   autoAllowWaypoints: false,

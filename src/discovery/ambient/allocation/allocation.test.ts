@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { setTimeout as pause } from 'node:timers/promises'
 import type { ServiceEntry } from '../../../api/index.ts'
 import { createGraph } from '../../../collections/index.ts'
 import { createAmbientInputs } from '../inputs.ts'
@@ -150,4 +151,25 @@ test('a write that fails is tried again, and reported after the last try', async
     ],
   ])
   assert.deepEqual(failures, ['never'])
+})
+
+test('an allocation that ends while it waits for the next try simply ends', async () => {
+  const inputs = createAmbientInputs(createGraph({ report: (report) => assert.fail(JSON.stringify(report)) }))
+  inputs.feed('c1', 'serviceEntries').set(entry('e', ['a.com']))
+  const waiting = Promise.withResolvers<void>()
+  const stop = new AbortController()
+  const running = runAddressAllocation({
+    ...prefixes,
+    exhausted: () => {},
+    entries: inputs.collections.serviceEntries,
+    failed: () => assert.fail('not at last'),
+    patchStatus: () => Promise.reject(new Error('refused')),
+    delay: (milliseconds) => {
+      waiting.resolve()
+      return pause(milliseconds, undefined, { signal: stop.signal })
+    },
+  })
+  await waiting.promise
+  stop.abort()
+  await running.close()
 })

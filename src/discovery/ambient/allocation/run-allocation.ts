@@ -10,7 +10,7 @@ export interface AllocationOptions extends AllocatorOptions {
   readonly patchStatus: (entry: ServiceEntry, patch: readonly unknown[]) => Promise<void>
   /** Told when a status could not be written at last. */
   readonly failed: (entry: ServiceEntry, error: unknown) => void
-  /** Waits before the next try; rejects or returns at once when the allocation ends. */
+  /** Waits before the next try; rejects when the allocation ends meanwhile. */
   readonly delay: (milliseconds: number) => Promise<void>
 }
 
@@ -43,7 +43,7 @@ export function runAddressAllocation(options: AllocationOptions): { close(): Pro
           options.failed(write.entry, error)
           return
         }
-        await options.delay(50 * 2 ** attempt)
+        if (!(await waited(options.delay(50 * 2 ** attempt)))) return
       }
     }
   }
@@ -61,6 +61,16 @@ export function runAddressAllocation(options: AllocationOptions): { close(): Pro
       stop()
       await working
     },
+  }
+}
+
+/** False where the wait was broken off, because the allocation ends. */
+async function waited(delay: Promise<void>): Promise<boolean> {
+  try {
+    await delay
+    return true
+  } catch {
+    return false
   }
 }
 
