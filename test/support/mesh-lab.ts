@@ -24,7 +24,7 @@ export interface MeshLab extends AsyncDisposable {
   /** Name for `ip netns exec`. */
   namespaceName(name: string): string
   /** Starts the proxy of a node and waits until its pods are served. */
-  startProxy(node: string): Promise<LabProxy>
+  startProxy(node: string, env?: Readonly<Record<string, string>>): Promise<LabProxy>
   /** A connection as an application of the pod makes it. Resolves when it is connected. */
   connect(pod: string, to: { ip: string; port: number }): Promise<net.Socket>
   /** A server as an application of the pod runs it. */
@@ -118,7 +118,7 @@ export async function createMeshLab(options: {
     namespaceName,
     namespacePath,
     exec,
-    async startProxy(node) {
+    async startProxy(node, env = {}) {
       const proxy = launch(namespaceName(node), {
         NODE_NAME: node,
         XDS_ADDRESS: controlPlane.address,
@@ -128,6 +128,7 @@ export async function createMeshLab(options: {
         AUTH_TOKEN: 'test-token',
         INPOD_UDS: join(directory, `${node}.sock`),
         LOG_FORMAT: 'plain',
+        ...env,
       })
       proxies.push(proxy)
       const served = options.pods.filter((pod) => pod.node === node)

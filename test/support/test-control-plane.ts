@@ -5,6 +5,7 @@ import net from 'node:net'
 import { create, toBinary } from '@bufbuild/protobuf'
 import { Server, ServerCredentials } from '@grpc/grpc-js'
 import { certificateServiceDefinition } from '../../src/ca/client/index.ts'
+import type { ServingCertificate } from '../../src/ca/index.ts'
 import { createSocket, openNetworkNamespace } from '../../src/linux/index.ts'
 import { createMetricsRegistry, silentLogging } from '../../src/observability/index.ts'
 import { ca, security, workload } from '../../src/proto/index.ts'
@@ -17,6 +18,8 @@ export interface TestControlPlane extends AsyncDisposable {
   /** `https://ip:port`. */
   readonly address: string
   readonly roots: string
+  /** A certificate of the mesh for a SPIFFE id, for peers that are no node proxy. */
+  issue(spiffeId: string): Promise<ServingCertificate>
   setWorkload(init: Init<typeof workload.WorkloadSchema> & { uid: string }): void
   setService(init: Init<typeof workload.ServiceSchema> & { namespace: string; hostname: string }): void
   setPolicy(init: Init<typeof security.AuthorizationSchema> & { namespace: string; name: string }): void
@@ -73,6 +76,7 @@ export async function startControlPlane(namespacePath: string, ip: string): Prom
   return {
     address: `https://${ip}:${port}`,
     roots: pki.roots,
+    issue: (spiffeId) => pki.issue(spiffeId),
     setWorkload(init) {
       const message = create(workload.AddressSchema, {
         type: { case: 'workload', value: create(workload.WorkloadSchema, init) },

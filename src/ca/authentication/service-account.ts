@@ -22,10 +22,8 @@ export interface TokenReviewStatus {
 
 /** Parses `system:serviceaccount:<namespace>:<name>`; undefined for anything else. */
 export function serviceAccountOfSubject(subject: string): ServiceAccountCaller | undefined {
-  const [system, kind, namespace, serviceAccount, ...rest] = subject.split(':')
-  if (system !== 'system' || kind !== 'serviceaccount' || rest.length > 0) return undefined
-  if (namespace === undefined || namespace === '' || serviceAccount === undefined || serviceAccount === '')
-    return undefined
+  const [, namespace, serviceAccount] = /^system:serviceaccount:([^:/\s]+):([^:/\s]+)$/.exec(subject) ?? []
+  if (namespace === undefined || serviceAccount === undefined) return undefined
   return { namespace, serviceAccount }
 }
 

@@ -1,5 +1,5 @@
 // Certificate revocation lists: reading them and checking a chain against them.
-import { verify, type X509Certificate } from 'node:crypto'
+import { type KeyObject, verify, type X509Certificate } from 'node:crypto'
 import { children, type DerElement, DerError, decode, tags } from './der.ts'
 import { pemBlocks } from './pem.ts'
 
@@ -103,10 +103,19 @@ function parseList(der: Buffer): RevocationList {
     isSignedBy(certificate) {
       const known = checked.get(certificate.fingerprint256)
       if (known !== undefined) return known
-      const isSigned = verify(digest, toBeSigned.bytes, certificate.publicKey, signature.content.subarray(1))
+      const isSigned = isSignature(digest, toBeSigned.bytes, certificate.publicKey, signature.content.subarray(1))
       checked.set(certificate.fingerprint256, isSigned)
       return isSigned
     },
+  }
+}
+
+function isSignature(digest: string | null, bytes: Buffer, key: KeyObject, signature: Buffer): boolean {
+  try {
+    return verify(digest, bytes, key, signature)
+  } catch {
+    // A key of another kind than the signature.
+    return false
   }
 }
 

@@ -1,6 +1,6 @@
 // What a CA signs with: certificate, key, the chain above it and the trust bundle, checked to fit together.
 import { X509Certificate } from 'node:crypto'
-import { certificateBlocks, covers, mergeBundles, parseRevocationLists } from '../client/index.ts'
+import { certificateBlocks, covers, isSameBundle, mergeBundles, parseRevocationLists } from '../client/index.ts'
 import { MaterialError } from './errors.ts'
 import { certificatePem, publicKeyDer, type Signer } from './issue.ts'
 import { type SigningKey, signingKeyFromPem } from './keys.ts'
@@ -47,6 +47,15 @@ export function signingMaterial(pem: MaterialPem, at?: Date): SigningMaterial {
     notAfter: new Date(Math.min(...path.map(({ validToDate }) => validToDate.getTime()))),
     ...(pem.crl !== undefined && pem.crl.trim() !== '' ? { crl: pem.crl } : {}),
   }
+}
+
+/** True when both send the same chain and the same roots. */
+export function isSameMaterial(a: SigningMaterial, b: SigningMaterial): boolean {
+  return (
+    certificatePem(a.certificate) === certificatePem(b.certificate) &&
+    a.chain.join('') === b.chain.join('') &&
+    isSameBundle(a.rootBundle, b.rootBundle)
+  )
 }
 
 function parse(what: string, text: string, block: string | undefined): x509.X509Certificate {

@@ -5,7 +5,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { isBundleSubsetEitherWay, isSameBundle } from '../client/index.ts'
 import type { SelfAuthority } from './authority.ts'
 import { MaterialError } from './errors.ts'
-import { type MaterialPem, type SigningMaterial, signingMaterial } from './material.ts'
+import { isSameMaterial, type MaterialPem, type SigningMaterial, signingMaterial } from './material.ts'
 import { generatedMark, secretKeys } from './secrets.ts'
 
 export type CaSource =
@@ -95,7 +95,7 @@ export interface FollowOptions {
 /** Puts changed files in force until the signal ends it. Reading by path follows replaced symbolic links. */
 export async function followCaDirectory(options: FollowOptions, signal: AbortSignal): Promise<void> {
   const { dir, authority, isMultiRoot, onReload, onRefusal, intervalMs = 1_000 } = options
-  let seen = JSON.stringify(await readCaDirectory(dir).catch(() => ({})))
+  let seen = ''
   while (!signal.aborted) {
     try {
       await delay(intervalMs, undefined, { signal, ref: false })
@@ -110,6 +110,7 @@ export async function followCaDirectory(options: FollowOptions, signal: AbortSig
       const source = caSourceOf(Object.keys(files))
       if (source.kind === 'self-signed') throw new MaterialError('INCOMPLETE', `the signing files in ${dir} are gone`)
       const next = pluggedMaterial(files, source.layout, new Date())
+      if (isSameMaterial(authority.material, next)) continue
       checkReplacement(authority.material, next, isMultiRoot)
       authority.replace(next)
       onReload?.()

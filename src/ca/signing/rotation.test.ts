@@ -4,7 +4,7 @@ import { test } from 'node:test'
 import { makeCa, makeRequest } from '../../../test/support/ca.ts'
 import { memorySecretStore } from '../../../test/support/secret-store.ts'
 import { createAuthority } from './authority.ts'
-import { rotateRoot } from './rotation.ts'
+import { rotateRoot, runRootRotator } from './rotation.ts'
 import { loadOrCreateSelfSigned, materialOfSecret } from './self-signed.ts'
 
 const options = { organization: 'cluster.local', ttlSeconds: 1000 }
@@ -87,4 +87,27 @@ test('when the Secret is gone or cannot be written the root in force stays', asy
   store.secrets.clear()
   assert.equal((await rotate()).kind, 'missing')
   assert.equal(authority.material, before)
+})
+
+test('the rotator checks until it is ended, and not at all with no interval', async () => {
+  const { authority, store } = await world()
+  const end = new AbortController()
+  const outcomes: string[] = []
+  const checked = Promise.withResolvers<void>()
+  const base = { store, secretName, authority, graceRatio: 0.2, ...options, hasJitter: false }
+  await runRootRotator({ ...base, checkIntervalSeconds: 0 }, end.signal)
+  const running = runRootRotator(
+    {
+      ...base,
+      checkIntervalSeconds: 0.005,
+      onOutcome: ({ kind }) => {
+        if (outcomes.push(kind) === 3) checked.resolve()
+      },
+    },
+    end.signal,
+  )
+  await checked.promise
+  end.abort()
+  await running
+  assert.deepEqual(outcomes.slice(0, 3), ['unchanged', 'unchanged', 'unchanged'])
 })

@@ -1,10 +1,8 @@
 // Renewal of a self-signed root before it expires, with the same key, so that old and new certificates verify each other's leaves.
 import { setTimeout as delay } from 'node:timers/promises'
-import { isSameBundle, mergeBundles } from '../client/index.ts'
 import type { SelfAuthority } from './authority.ts'
-import { certificatePem } from './issue.ts'
 import { signingKeyFromPem } from './keys.ts'
-import type { SigningMaterial } from './material.ts'
+import { isSameMaterial } from './material.ts'
 import { pluggedSecretName, type SecretContent, type SecretStore, secretKeys } from './secrets.ts'
 import { materialOfSecret, selfSignedSecret } from './self-signed.ts'
 import { x509 } from './x509.ts'
@@ -111,11 +109,4 @@ function parseCertificate(pem: string): x509.X509Certificate | undefined {
   } catch {
     return undefined
   }
-}
-
-function isSameMaterial(a: SigningMaterial, b: SigningMaterial): boolean {
-  return (
-    certificatePem(a.certificate) === certificatePem(b.certificate) &&
-    isSameBundle(mergeBundles(a.rootBundle), mergeBundles(b.rootBundle))
-  )
 }

@@ -1,0 +1,127 @@
+import assert from 'node:assert/strict'
+import { X509Certificate } from 'node:crypto'
+import { test } from 'node:test'
+import { createLocalJWKSet, exportJWK, generateKeyPair, SignJWT, UnsecuredJWT } from 'jose'
+import { makeCa, makeLeaf } from '../../../test/support/ca.ts'
+import { type AuthenticationRequest, type Authenticator, authenticate } from './authenticator.ts'
+import { createKubernetesTokenAuthenticator } from './kubernetes-token.ts'
+import { isMeshPeer } from './mesh-peer.ts'
+import { createOidcAuthenticator, parseJwtRule } from './oidc.ts'
+import { serviceAccountOfSubject } from './service-account.ts'
+import { createXfccAuthenticator, identitiesOfXfcc, trustOfPeers } from './xfcc.ts'
+
+function request(
+  headers: Readonly<Record<string, readonly string[]>> = {},
+  peerAddress = '10.0.0.1:1',
+): AuthenticationRequest {
+  return { peerAddress, header: (name) => headers[name] ?? [] }
+}
+
+test('the first authenticator that accepts decides; nobody is accepted without an identity', async () => {
+  const refusing: Authenticator = { name: 'a', authenticate: async () => Promise.reject(new Error('no')) }
+  const empty: Authenticator = { name: 'b', authenticate: async () => ({ identities: [], source: 'jwt' }) }
+  const accepting: Authenticator = { name: 'c', authenticate: async () => ({ identities: ['x'], source: 'oidc' }) }
+  assert.deepEqual(await authenticate([refusing, empty], request()), {
+    kind: 'refused',
+    reasons: ['a: no', 'b: no identity'],
+  })
+  assert.deepEqual(await authenticate([refusing, accepting], request()), {
+    kind: 'accepted',
+    caller: { identities: ['x'], source: 'oidc' },
+  })
+  assert.deepEqual(await authenticate([], request()), { kind: 'refused', reasons: [] })
+})
+
+test('a service account subject has exactly four parts, none empty', () => {
+  assert.deepEqual(serviceAccountOfSubject('system:serviceaccount:a:b'), { namespace: 'a', serviceAccount: 'b' })
+  for (const subject of [
+    '',
+    'system:serviceaccount:a',
+    'system:serviceaccount:a:b:c',
+    'system:serviceaccount::b',
+    'system:node:a:b',
+  ]) {
+    assert.equal(serviceAccountOfSubject(subject), undefined)
+  }
+})
+
+test('tokens are never reviewed without an audience', () => {
+  const clusters = { localId: 'k', aliases: new Map(), remoteIds: () => [], reviewerOf: () => undefined }
+  assert.throws(
+    () => createKubernetesTokenAuthenticator({ clusters, audiences: [], trustDomain: () => 't' }),
+    /audiences/,
+  )
+})
+
+test('only signed tokens of the issuer, in time and for us, are accepted', async () => {
+  const [{ publicKey, privateKey }, other] = await Promise.all([generateKeyPair('ES256'), generateKeyPair('ES256')])
+  const keys = createLocalJWKSet({ keys: [{ ...(await exportJWK(publicKey)), alg: 'ES256' }] })
+  const rule = parseJwtRule('{"issuer":"https://i","audiences":["us"]}')
+  const authenticator = createOidcAuthenticator({ rule, keys, trustDomain: () => 'td' })
+  const accept = async (token: string) =>
+    (await authenticator.authenticate(request({ authorization: [`Bearer ${token}`] }))).identities
+  const claims = { iss: 'https://i', aud: 'us', sub: 'system:serviceaccount:a:b' }
+  const sign = (changes: object, key = privateKey, expires: string | undefined = '1h') => {
+    const jwt = new SignJWT({ ...claims, ...changes }).setProtectedHeader({ alg: 'ES256' })
+    return (expires === undefined ? jwt : jwt.setExpirationTime(expires)).sign(key)
+  }
+  assert.deepEqual(await accept(await sign({})), ['spiffe://td/ns/a/sa/b'])
+  for (const token of [
+    await sign({ iss: 'https://other' }),
+    await sign({ aud: 'them' }),
+    await sign({ sub: 'system:serviceaccount:a/sa/x:b' }),
+    await sign({}, other.privateKey),
+    await sign({}, privateKey, '-1h'),
+    await sign({}, privateKey, undefined).then((token) => token.replace(/..$/, 'AA')),
+    new UnsecuredJWT(claims).setExpirationTime('1h').encode(),
+    'junk',
+  ]) {
+    await assert.rejects(accept(token), { code: 'UNAUTHENTICATED' })
+  }
+  const noAudience = createOidcAuthenticator({
+    rule: parseJwtRule('{"issuer":"https://i"}'),
+    keys,
+    trustDomain: () => 'td',
+  })
+  const bearer = request({ authorization: [`Bearer ${await sign({})}`] })
+  await assert.rejects(noAudience.authenticate(bearer), { code: 'UNAUTHENTICATED' })
+})
+
+test('a forwarded certificate counts only from a trusted peer', async () => {
+  const header = { 'x-forwarded-client-cert': ['URI=spiffe://d/ns/a/sa/b'] }
+  const authenticator = createXfccAuthenticator({
+    trustedCidrs: ['10.1.0.0/16', '192.0.2.7', '2001:db8::/32'],
+    trustsLoopback: false,
+  })
+  for (const peer of ['10.1.2.3:1', '[::ffff:10.1.2.3]:1', '192.0.2.7:443', '[2001:db8::1]:9']) {
+    const caller = await authenticator.authenticate(request(header, peer))
+    assert.deepEqual(caller, { identities: ['spiffe://d/ns/a/sa/b'], source: 'xfcc' })
+  }
+  for (const peer of ['10.2.0.1:1', '192.0.2.8:1', '127.0.0.1:1', '10.1.2.3', 'host:1', '']) {
+    await assert.rejects(authenticator.authenticate(request(header, peer)), { code: 'UNAUTHENTICATED' })
+  }
+  assert.throws(() => trustOfPeers({ trustedCidrs: ['10.0.0.0/33'], trustsLoopback: false }), /10\.0\.0\.0\/33/)
+  assert.throws(() => trustOfPeers({ trustedCidrs: ['gateway'], trustsLoopback: false }), /gateway/)
+})
+
+test('all elements of a forwarded header are read, quotes respected', () => {
+  assert.deepEqual(
+    identitiesOfXfcc('Hash=h;Subject="CN=hello";URI=spiffe://d/ns/a/sa/b;DNS=x.com,By=y;URI=spiffe://d/ns/c/sa/d'),
+    ['spiffe://d/ns/a/sa/b', 'x.com', 'hello', 'spiffe://d/ns/c/sa/d'],
+  )
+  assert.deepEqual(identitiesOfXfcc('Subject="O=a,CN=quoted \\"x\\"";DNS=a;DNS=b'), ['a', 'b', 'quoted "x"'])
+  for (const header of ['junk', 'URI=a;b', 'URI="a', 'Nonsense=1']) {
+    assert.throws(() => identitiesOfXfcc(header), /^.*error in parsing xfcc header:/)
+  }
+})
+
+test('a client certificate speaks for one workload of the mesh', async () => {
+  const ca = await makeCa({ name: 'root' })
+  const leaf = async (...uris: readonly string[]) => new X509Certificate((await makeLeaf(ca, uris)).pem)
+  assert.equal(isMeshPeer(await leaf('spiffe://td/ns/a/sa/b'), ['td']), true)
+  assert.equal(isMeshPeer(await leaf('spiffe://td/ns/a/sa/b')), true)
+  assert.equal(isMeshPeer(await leaf('spiffe://other/ns/a/sa/b'), ['td']), false)
+  assert.equal(isMeshPeer(await leaf('spiffe://td/ns/a/sa/b', 'spiffe://td/ns/a/sa/c'), ['td']), false)
+  assert.equal(isMeshPeer(await leaf('https://td/ns/a/sa/b'), ['td']), false)
+  assert.equal(isMeshPeer(await leaf(), ['td']), false)
+})
