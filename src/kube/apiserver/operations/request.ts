@@ -49,7 +49,17 @@ export function acceptObject(request: WriteRequest, body: unknown): KubeObject {
   metadata.name ??= ''
   const object = { ...body, apiVersion: apiVersionOf(kind), kind: kind.kind, metadata } as unknown as KubeObject
   refuseUnknownFields(request, object)
+  dropEmpty(object.metadata)
   return object
+}
+
+/** Empty and null fields of the metadata are the same as absent ones. */
+function dropEmpty(metadata: KubeObject['metadata']): void {
+  for (const [key, value] of Object.entries(metadata)) {
+    const isEmpty = value === null || (typeof value === 'object' && Object.keys(value).length === 0)
+    // An emptied record of managers is a wish: to begin a new one.
+    if (isEmpty && key !== 'managedFields') Reflect.deleteProperty(metadata, key)
+  }
 }
 
 function refuseUnknownFields(request: WriteRequest, object: KubeObject): void {

@@ -228,14 +228,13 @@ function answerHead(answer: IncomingMessage): string {
 }
 
 function join(a: Duplex, b: Duplex): void {
-  a.pipe(b)
-  b.pipe(a)
-  const end = () => {
-    a.destroy()
-    b.destroy()
-  }
-  for (const stream of [a, b]) {
-    stream.on('error', end)
-    stream.on('close', end)
+  for (const [from, to] of [
+    [a, b],
+    [b, a],
+  ] as const) {
+    from.pipe(to)
+    from.on('error', () => to.destroy())
+    // Ended, not destroyed: what is still on its way to the other side arrives.
+    from.on('close', () => to.end())
   }
 }
