@@ -9,13 +9,24 @@ const graceMs = 40_000
 /** A pod that was deleted on a node that is gone does not wait for the node's word. */
 const podGraceMs = 60_000
 
+/** A node that is gone may register again within this time: its pods wait for it. */
+const missingNodeGraceMs = 60_000
+
 export function startNodeLifecycle(cluster: Cluster): AsyncDisposable {
+  const missingSince = new Map<string, number>()
   return startController(cluster, {
     name: 'node-lifecycle',
-    sources: [own(cluster.nodes), source(cluster.nodeLeases, ({ metadata }) => [metadata.name])],
+    sources: [
+      own(cluster.nodes),
+      source(cluster.nodeLeases, ({ metadata }) => [metadata.name]),
+      source(cluster.pods, ({ spec: { nodeName = '' } = { containers: [] } }) =>
+        nodeName === '' || cluster.nodes.get({ name: nodeName }) !== undefined ? [] : [nodeName],
+      ),
+    ],
     async work(name) {
       const node = cluster.nodes.get({ name })
-      if (node === undefined) return removePodsOfMissingNode(cluster, name)
+      if (node === undefined) return watchMissing(cluster, missingSince, name)
+      missingSince.delete(name)
       const lease = cluster.nodeLeases.get({ namespace: 'kube-node-lease', name })
       const renewed = Date.parse(lease?.spec?.renewTime ?? node.metadata.creationTimestamp ?? '')
       const left = renewed + graceMs - Date.now()
@@ -73,8 +84,18 @@ async function removeOverdue(cluster: Cluster, pod: Pod): Promise<void> {
   await forceDelete(cluster, pod)
 }
 
-async function removePodsOfMissingNode(cluster: Cluster, name: string): Promise<undefined> {
-  for (const pod of cluster.pods.list()) if (pod.spec?.nodeName === name) await forceDelete(cluster, pod)
+async function watchMissing(
+  cluster: Cluster,
+  missingSince: Map<string, number>,
+  name: string,
+): Promise<number | undefined> {
+  const pods = cluster.pods.list().filter((pod) => pod.spec?.nodeName === name)
+  const since = missingSince.get(name) ?? Date.now()
+  missingSince.set(name, since)
+  const left = since + missingNodeGraceMs - Date.now()
+  if (left > 0) return left + 100
+  missingSince.delete(name)
+  for (const pod of pods) await forceDelete(cluster, pod)
   return undefined
 }
 

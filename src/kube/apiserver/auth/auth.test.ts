@@ -162,6 +162,25 @@ test('a token bound to a pod names pod and node, and dies with the pod', async (
   assert.match(gone.status.error ?? '', /has been deleted/)
 })
 
+test('a secret that asks for it gets a token of its account, which ends with the secret', async () => {
+  await client.create(resources.secrets, {
+    apiVersion: 'v1',
+    kind: 'Secret',
+    metadata: { name: 'mesh', namespace: 'default', annotations: { 'kubernetes.io/service-account.name': 'mesh' } },
+    type: 'kubernetes.io/service-account-token',
+  } as KubeObject)
+  const key = { namespace: 'default', name: 'mesh' }
+  const encoded = await api.until(
+    resources.secrets,
+    key,
+    (secret: (KubeObject & { data?: { token?: string } }) | undefined) => secret?.data?.token,
+  )
+  const mesh = api.as(Buffer.from(encoded, 'base64').toString())
+  assert.equal((await mesh.request('/api')).status, 200)
+  await client.delete(resources.secrets, key)
+  assert.equal((await mesh.request('/api')).status, 401)
+})
+
 test('anyone with the published keys can verify a token', async () => {
   const token = await tokenFor('mesh')
   const discovery = (await (await client.request('/.well-known/openid-configuration')).json()) as {

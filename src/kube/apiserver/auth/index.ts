@@ -8,6 +8,7 @@ import { createReviewHandlers } from './reviews.ts'
 import { startRoles } from './role-controller.ts'
 import { createApprovalHandler, createSigningRequestAdmission, startSigning } from './signing-requests.ts'
 import { createTokenRequestHandler } from './token-request.ts'
+import { startTokenSecrets } from './token-secrets.ts'
 import { createTokenAuthority, type TokenAuthority } from './tokens.ts'
 
 export { adminKubeconfig } from './kubeconfig.ts'
@@ -48,6 +49,7 @@ export function createAuthExtension(options: AuthenticationOptions): ApiExtensio
     async start(core) {
       started = core
       stops.push(await startRoles(core), startSigning(core, options.pki.authority))
+      stops.push(startTokenSecrets(core, tokens, options.pki.authority.certificate))
     },
     async close() {
       for (const stop of stops.splice(0)) stop()
