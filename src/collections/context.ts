@@ -1,7 +1,7 @@
 // The context a derivation reads through.
 import { ForeignCollectionError } from './errors.ts'
 import type { GraphEngine } from './graph.ts'
-import { type Read, type Run, register } from './reads.ts'
+import { ReadList, type Run } from './reads.ts'
 import { erased, Store } from './store.ts'
 import { StoreIndex } from './store-index.ts'
 import type { Collection, Index, ListOptions, ReadContext, Singleton } from './types.ts'
@@ -9,10 +9,11 @@ import type { Collection, Index, ListOptions, ReadContext, Singleton } from './t
 /** One run of a derivation and the context it reads through: one object, since there is one for every value. */
 export class RunContext implements ReadContext, Run {
   readonly key: string
-  readonly reads: Read[] = []
+  readonly reads = new ReadList(this)
   readonly #graph: GraphEngine
   readonly #reader: Store<unknown>
   readonly #mark: (key: string) => void
+  #running = false
 
   /** `mark` notes that the run is to be made again. */
   constructor(graph: GraphEngine, reader: Store<unknown>, key: string, mark: (key: string) => void) {
@@ -23,40 +24,45 @@ export class RunContext implements ReadContext, Run {
   }
 
   invalidate(): void {
-    this.#mark(this.key)
+    // While it runs, only reads of the last run can be concerned: this one has read what is current.
+    if (!this.#running) this.#mark(this.key)
+  }
+
+  run(compute: () => void): void {
+    this.#running = true
+    this.reads.begin()
+    try {
+      compute()
+    } finally {
+      this.reads.end()
+      this.#running = false
+    }
   }
 
   get<T>(collection: Collection<T>, key: string): T | undefined {
     const store = this.#open(storeOf(this.#graph, collection))
     store.options.materialize?.(key)
-    register({ run: this, store: erased(store), key })
+    this.reads.record(erased(store), undefined, key, undefined, undefined)
     return store.get(key)
   }
 
   pick<T, P>(collection: Collection<T>, key: string, select: (value: T | undefined) => P): P {
     const store = this.#open(storeOf(this.#graph, collection))
     store.options.materialize?.(key)
-    register({ run: this, store: erased(store), key, select })
+    this.reads.record(erased(store), undefined, key, undefined, select)
     return select(store.get(key))
   }
 
   list<T, P = T>(collection: Collection<T>, options?: ListOptions<T, P>): readonly P[] {
     const store = this.#open(storeOf(this.#graph, collection))
-    register({ run: this, store: erased(store), where: options?.where, select: options?.select })
+    this.reads.record(erased(store), undefined, undefined, options?.where, options?.select)
     return narrowed(store.sortedValues(), options)
   }
 
   listBy<T, P = T>(index: Index<T>, indexKey: string, options?: ListOptions<T, P>): readonly P[] {
     const { store, table } = indexOf(this.#graph, index)
     this.#open(store)
-    register({
-      run: this,
-      store: erased(store),
-      index: table,
-      key: indexKey,
-      where: options?.where,
-      select: options?.select,
-    })
+    this.reads.record(erased(store), table, indexKey, options?.where, options?.select)
     return narrowed(store.indexedValues(table, indexKey), options)
   }
 

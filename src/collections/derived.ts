@@ -1,7 +1,6 @@
 // Derived collections: a pure function, run again for the keys whose source value or recorded reads changed.
 import { RunContext } from './context.ts'
 import type { DerivedOptions, GraphEngine } from './graph.ts'
-import { forgetReads } from './reads.ts'
 import { erased, Store } from './store.ts'
 import type { ReadContext } from './types.ts'
 
@@ -113,7 +112,7 @@ export function createRuns(
     graph.markDirty(store)
   }
   source?.dependents.push(mark)
-  graph.exposeRuns(store, (key) => runs.get(key)?.reads ?? [])
+  graph.exposeRuns(store, (key) => runs.get(key)?.reads.all ?? [])
 
   const createRun = (key: string): RunContext => {
     const run = new RunContext(graph, store, key, mark)
@@ -122,17 +121,16 @@ export function createRuns(
   }
   const stop = (key: string): void => {
     const known = runs.get(key)
-    if (known !== undefined) forgetReads(known)
+    known?.reads.clear()
     runs.delete(key)
     dirty.delete(key)
     options.dropped(key)
   }
   const start = (key: string): void => {
     const run = runs.get(key) ?? createRun(key)
-    forgetReads(run)
     store.stats.recomputations += 1
     try {
-      options.compute(run, key)
+      run.run(() => options.compute(run, key))
     } catch (error) {
       store.stats.failures += 1
       graph.report({ kind: 'derivation-failed', collection: store.name, key, error })

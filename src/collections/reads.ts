@@ -2,10 +2,9 @@
 import { isDeepStrictEqual } from 'node:util'
 import type { IndexTable, Store } from './store.ts'
 
-/** One computation of a derivation for one key, and what it read the last time. */
+/** One computation of a derivation for one key. */
 export interface Run {
   readonly key: string
-  readonly reads: Read[]
   /** Notes that it is to be made again. */
   invalidate(): void
 }
@@ -14,10 +13,11 @@ export interface Read {
   readonly run: Run
   readonly store: Store<unknown>
   /** Where the read is registered; absent for reads of a whole collection. */
-  readonly index?: IndexTable
-  readonly key?: string
-  readonly where?: ((value: never) => boolean) | undefined
-  readonly select?: ((value: never) => unknown) | undefined
+  readonly index: IndexTable | undefined
+  readonly key: string | undefined
+  /** These may change from run to run, while what is read stays. */
+  where: ((value: never) => boolean) | undefined
+  select: ((value: never) => unknown) | undefined
 }
 
 export type Bag = Set<Read>
@@ -39,49 +39,87 @@ export function concerns(read: Read, old: unknown, value: unknown, byKey: boolea
   }
 }
 
-/** Puts the read where the changes it depends on are looked up. */
-export function register(read: Read): void {
-  if (hasEqualRead(read)) return
-  read.run.reads.push(read)
-  bagOf(read, true)?.add(read)
-}
-
-/** Forgets all reads of a run. */
-export function forgetReads(run: Run): void {
-  for (const read of run.reads) {
-    const bag = bagOf(read, false)
-    bag?.delete(read)
-    if (bag?.size !== 0 || read.key === undefined) continue
-    if (read.index !== undefined) read.index.readers.delete(read.key)
-    else {
-      read.store.keyReaders.delete(read.key)
-      read.store.options.released?.(read.key)
-    }
-  }
-  run.reads.length = 0
-}
-
-function bagOf(read: Read, create: boolean): Bag | undefined {
-  if (read.key === undefined) return read.store.listReaders
-  const bags = read.index === undefined ? read.store.keyReaders : read.index.readers
-  const known = bags.get(read.key)
-  if (known !== undefined || !create) return known
-  const bag: Bag = new Set()
-  bags.set(read.key, bag)
-  return bag
-}
-
-// A second record of the same read is harmless: runs with many reads are not searched for one.
+/** A second record of the same read is harmless: runs with many reads are not searched for one. */
 const maxSearched = 32
 
-function hasEqualRead(read: Read): boolean {
-  if (read.run.reads.length > maxSearched) return false
-  return read.run.reads.some(
-    (other) =>
-      other.store === read.store &&
-      other.key === read.key &&
-      other.index === read.index &&
-      other.where === read.where &&
-      other.select === read.select,
-  )
+/** What a run has read. A run that reads the same as the last time keeps its records: most do. */
+export class ReadList {
+  readonly #run: Run
+  readonly #reads: Read[] = []
+  #at = 0
+
+  constructor(run: Run) {
+    this.#run = run
+  }
+
+  get all(): readonly Read[] {
+    return this.#reads
+  }
+
+  begin(): void {
+    this.#at = 0
+  }
+
+  record(
+    store: Store<unknown>,
+    index: IndexTable | undefined,
+    key: string | undefined,
+    where: Read['where'],
+    select: Read['select'],
+  ): void {
+    const isSame = (read: Read): boolean => read.store === store && read.index === index && read.key === key
+    if (where === undefined && select === undefined) {
+      for (let at = 0; at < this.#at && at < maxSearched; at += 1) {
+        const read = this.#reads[at]
+        if (read !== undefined && read.where === undefined && read.select === undefined && isSame(read)) return
+      }
+    }
+    const known = this.#reads[this.#at]
+    if (known !== undefined && isSame(known)) {
+      known.where = where
+      known.select = select
+    } else {
+      this.#forgetFrom(this.#at)
+      const read: Read = { run: this.#run, store, index, key, where, select }
+      this.#reads.push(read)
+      bagOf(read).add(read)
+    }
+    this.#at += 1
+  }
+
+  /** Forgets the reads of the last run that this one did not make. */
+  end(): void {
+    this.#forgetFrom(this.#at)
+  }
+
+  clear(): void {
+    this.#forgetFrom(0)
+  }
+
+  #forgetFrom(at: number): void {
+    if (at < this.#reads.length) for (const read of this.#reads.splice(at)) forget(read)
+  }
+}
+
+function forget(read: Read): void {
+  const { store, index, key } = read
+  if (key === undefined) {
+    store.listReaders.delete(read)
+    return
+  }
+  const bags = index === undefined ? store.keyReaders : index.readers
+  const bag = bags.get(key)
+  if (bag?.delete(read) !== true || bag.size > 0) return
+  bags.delete(key)
+  if (index === undefined) store.options.released?.(key)
+}
+
+function bagOf({ store, index, key }: Read): Bag {
+  if (key === undefined) return store.listReaders
+  const bags = index === undefined ? store.keyReaders : index.readers
+  const known = bags.get(key)
+  if (known !== undefined) return known
+  const bag: Bag = new Set()
+  bags.set(key, bag)
+  return bag
 }
