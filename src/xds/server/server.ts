@@ -1,10 +1,10 @@
 // The xDS server: accepts streams, knows its clients, and brings them the changes of its sources.
 import { type Server, type ServerDuplexStream, status } from '@grpc/grpc-js'
 import type { MetricsRegistry, Scope } from '../../observability/index.ts'
-import type { discovery } from '../../proto/index.ts'
+import type { core, discovery } from '../../proto/index.ts'
 import { type Connection, createConnection, type Outlet, type Request } from './connection.ts'
 import { createXdsMetrics, type XdsMetrics } from './metrics.ts'
-import { authorizeNode, type NodeType, parseNode } from './node.ts'
+import { authorizeNode, type NodeType, type ProxyNode, parseNode } from './node.ts'
 import { createPushLane, type QuietTimes } from './push-lane.ts'
 import { createSendBudget } from './send-budget.ts'
 import { type DeltaCall, discoveryService, type SotwCall } from './service.ts'
@@ -79,9 +79,15 @@ export function createXdsServer(options: XdsServerOptions): XdsServer {
     }
     const identities = await identitiesOf(call)
     let connection: Connection | undefined
+    let node: core.Node | undefined
     requests.start((request) => {
-      connection ??= connect(call, outlet, identities, request)
-      if (connection !== undefined && request.message.typeUrl !== healthInformation) connection.receive(request)
+      node ??= request.message.node
+      if (request.message.typeUrl === healthInformation) {
+        if (connection === undefined) log.warn('health was told before the first request', { peer: call.getPeer() })
+        return
+      }
+      connection ??= connect(call, outlet, identities, parseNode(node))
+      connection.receive(request)
     })
     call.on('close', end)
     call.on('cancelled', end)
@@ -103,17 +109,7 @@ export function createXdsServer(options: XdsServerOptions): XdsServer {
     }
   }
 
-  function connect(
-    call: AnyCall,
-    outlet: Outlet,
-    identities: readonly string[],
-    first: Request,
-  ): Connection | undefined {
-    if (first.message.typeUrl === healthInformation) {
-      log.warn('health was told before the first request', { peer: call.getPeer() })
-      return undefined
-    }
-    const node = parseNode(first.message.node)
+  function connect(call: AnyCall, outlet: Outlet, identities: readonly string[], node: ProxyNode): Connection {
     options.admitNode?.(node.type)
     if (options.checkNodeIdentity) authorizeNode(node, identities)
     ids += 1
