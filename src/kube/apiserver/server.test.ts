@@ -265,6 +265,28 @@ describe('refusals', () => {
     })
   }
 
+  for (const [what, plural, body] of [
+    ['a pod of the wrong shape', 'pods', { metadata: { name: 'a' }, spec: { containers: 'x' } }],
+    ['a pod whose spec is no object', 'pods', { metadata: { name: 'a' }, spec: 5 }],
+    ['null in a list', 'pods', { metadata: { name: 'a' }, spec: { containers: [null] } }],
+    ['labels of the wrong type', 'configmaps', { metadata: { name: 'a', labels: { b: 5 } } }],
+    ['owners of the wrong type', 'configmaps', { metadata: { name: 'a', ownerReferences: 'x' } }],
+    ['metadata that is no object', 'configmaps', { metadata: 'x' }],
+    ['a body that is no object', 'configmaps', []],
+  ] as const) {
+    test(`${what} is a bad request`, async () => {
+      const answer = await api.send('POST', `/api/v1/namespaces/default/${plural}`, { body })
+      assert.deepEqual([answer.code, answer.body.reason], [400, 'BadRequest'])
+    })
+  }
+
+  test('null is the same as an absent field', async () => {
+    const ns = await namespace()
+    const body = { metadata: { name: 'a', creationTimestamp: null, labels: null }, data: null }
+    const created = await api.ok('POST', `${ns}/configmaps`, body)
+    assert.deepEqual([created.data, created.metadata.labels], [undefined, undefined])
+  })
+
   test('an unknown field is dropped with a warning', async () => {
     const ns = await namespace()
     const answer = await api.send('POST', `${ns}/configmaps`, { body: { ...configMap('a'), dta: {} } })

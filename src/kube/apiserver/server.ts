@@ -5,6 +5,7 @@ import type { Duplex } from 'node:stream'
 import type { KindDefinition } from '../../api/index.ts'
 import { type Access, attributesOf, createAccess } from './access.ts'
 import { createInitialObjects } from './bootstrap.ts'
+import { startEventExpiry } from './controllers/event-expiry.ts'
 import { startGarbageCollection } from './controllers/garbage.ts'
 import { startNamespaceDeletion } from './controllers/namespaces.ts'
 import type { Core } from './core.ts'
@@ -117,6 +118,7 @@ async function start(
   }
   release.push(startGarbageCollection(core, api, options.onError))
   release.push(startNamespaceDeletion(core, api, options.onError))
+  release.push(startEventExpiry(core, api, options.onError))
   handler.isReady = true
   return { api, addresses, [Symbol.asyncDispose]: close }
 }
@@ -254,7 +256,6 @@ async function stopListening({ server, sessions, sockets }: Listener): Promise<v
     for (const session of sessions) session.destroy()
     for (const socket of sockets) socket.destroy()
   }, 500)
-  for (const socket of sockets) if (!('encrypted' in socket) || socket.readableEnded) socket.destroy()
   await closed
   clearTimeout(cut)
 }

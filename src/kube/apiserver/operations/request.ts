@@ -5,6 +5,7 @@ import { badRequest, invalid } from '../errors.ts'
 import { isObject } from '../json.ts'
 import { validateMetadata } from '../metadata.ts'
 import type { AdmissionRequest, AuthenticatedUser } from '../types.ts'
+import { dropNulls, refuseWrongShape } from './shape.ts'
 
 export type FieldValidation = 'Strict' | 'Warn' | 'Ignore'
 
@@ -35,7 +36,8 @@ export function acceptObject(request: WriteRequest, body: unknown): KubeObject {
   if (body.kind !== undefined && body.kind !== kind.kind) {
     throw badRequest(`the kind in the data (${body.kind}) does not match the expected kind (${kind.kind})`)
   }
-  const metadata = isObject(body.metadata) ? body.metadata : {}
+  const metadata = body.metadata ?? {}
+  if (!isObject(metadata)) throw badRequest('metadata must be an object')
   const named = metadata.namespace
   if (kind.namespaced) {
     if (named !== undefined && named !== '' && named !== namespace) {
@@ -45,11 +47,12 @@ export function acceptObject(request: WriteRequest, body: unknown): KubeObject {
     }
     metadata.namespace = namespace
   } else delete metadata.namespace
-  if (typeof (metadata.name ?? '') !== 'string') throw badRequest('metadata.name must be a string')
-  metadata.name ??= ''
   const object = { ...body, apiVersion: apiVersionOf(kind), kind: kind.kind, metadata } as unknown as KubeObject
-  refuseUnknownFields(request, object)
   dropEmpty(object.metadata)
+  if (kind.custom !== true) dropNulls(object)
+  refuseWrongShape(kind, object)
+  refuseUnknownFields(request, object)
+  object.metadata.name ??= ''
   return object
 }
 
