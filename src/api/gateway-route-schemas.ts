@@ -14,7 +14,7 @@ import {
   sessionPersistence,
 } from './gateway-schemas.ts'
 import type { Schema } from './kind.ts'
-import { boolean, integer, keyedList, list, object, oneOfTexts, string } from './schema.ts'
+import { boolean, integer, keyedList, list, object, oneOfTexts, string, unionRules, withRules } from './schema.ts'
 
 const parentRef: Schema = object({
   group: apiGroup({ default: gatewayGroup }),
@@ -36,7 +36,12 @@ const backendFields = {
   port: portNumber,
 }
 const weight: Schema = integer({ format: 'int32', minimum: 0, maximum: 1000000, default: 1 })
-const backendRef: Schema = object({ ...backendFields, weight })
+const backend = (fields: Readonly<Record<string, Schema>>): Schema =>
+  withRules(object({ ...backendFields, ...fields }), [
+    "self.group != '' || self.kind != 'Service' || has(self.port)",
+    'Must have port for Service reference',
+  ])
+const backendRef: Schema = backend({ weight })
 
 const headerName: Schema = string({ minLength: 1, maxLength: 256, pattern: "^[A-Za-z0-9!#$%&'*+\\-.^_\\x60|~]+$" })
 const header: Schema = object({ 'name!': headerName, 'value!': string({ minLength: 1, maxLength: 4096 }) })
@@ -47,7 +52,7 @@ const headerFilter: Schema = object({
 })
 
 const mirror: Schema = object({
-  'backendRef!': object(backendFields),
+  'backendRef!': backend({}),
   percent: integer({ format: 'int32', minimum: 0, maximum: 100 }),
   fraction: object({
     'numerator!': integer({ format: 'int32', minimum: 0 }),
@@ -55,11 +60,14 @@ const mirror: Schema = object({
   }),
 })
 
-const path: Schema = object({
-  'type!': oneOfTexts('ReplaceFullPath', 'ReplacePrefixMatch'),
-  replaceFullPath: string({ maxLength: 1024 }),
-  replacePrefixMatch: string({ maxLength: 1024 }),
-})
+const path: Schema = withRules(
+  object({
+    'type!': oneOfTexts('ReplaceFullPath', 'ReplacePrefixMatch'),
+    replaceFullPath: string({ maxLength: 1024 }),
+    replacePrefixMatch: string({ maxLength: 1024 }),
+  }),
+  ...unionRules('path', { ReplaceFullPath: 'replaceFullPath', ReplacePrefixMatch: 'replacePrefixMatch' }),
+)
 
 const extensionRef: Schema = object({ 'group!': apiGroup(), 'kind!': kindName(), 'name!': objectName })
 
@@ -74,7 +82,7 @@ const cors: Schema = object({
 
 const externalAuth: Schema = object({
   'protocol!': oneOfTexts('HTTP', 'GRPC'),
-  'backendRef!': object(backendFields),
+  'backendRef!': backend({}),
   grpc: object({ allowedHeaders: list(string(), { maxItems: 64 }) }),
   http: object({
     path: string(),
@@ -84,61 +92,96 @@ const externalAuth: Schema = object({
   forwardBody: object({ maxSize: integer({ minimum: 0 }) }),
 })
 
-const httpFilter: Schema = object({
-  'type!': oneOfTexts(
-    'RequestHeaderModifier',
-    'ResponseHeaderModifier',
-    'RequestMirror',
-    'RequestRedirect',
-    'URLRewrite',
-    'ExtensionRef',
-    'CORS',
-    'ExternalAuth',
-  ),
-  requestHeaderModifier: headerFilter,
-  responseHeaderModifier: headerFilter,
-  requestMirror: mirror,
-  requestRedirect: object({
-    scheme: oneOfTexts('http', 'https'),
-    hostname: preciseHostname,
-    path,
-    port: portNumber,
-    statusCode: integer({ default: 302, enum: [301, 302, 303, 307, 308] }),
+const headerFilters = {
+  RequestHeaderModifier: 'requestHeaderModifier',
+  ResponseHeaderModifier: 'responseHeaderModifier',
+  RequestMirror: 'requestMirror',
+  ExtensionRef: 'extensionRef',
+}
+
+const httpFilter: Schema = withRules(
+  object({
+    'type!': oneOfTexts(
+      'RequestHeaderModifier',
+      'ResponseHeaderModifier',
+      'RequestMirror',
+      'RequestRedirect',
+      'URLRewrite',
+      'ExtensionRef',
+      'CORS',
+      'ExternalAuth',
+    ),
+    requestHeaderModifier: headerFilter,
+    responseHeaderModifier: headerFilter,
+    requestMirror: mirror,
+    requestRedirect: object({
+      scheme: oneOfTexts('http', 'https'),
+      hostname: preciseHostname,
+      path,
+      port: portNumber,
+      statusCode: integer({ default: 302, enum: [301, 302, 303, 307, 308] }),
+    }),
+    urlRewrite: object({ hostname: preciseHostname, path }),
+    cors,
+    externalAuth,
+    extensionRef,
   }),
-  urlRewrite: object({ hostname: preciseHostname, path }),
-  cors,
-  externalAuth,
-  extensionRef,
-})
+  ...unionRules('filter', {
+    ...headerFilters,
+    RequestRedirect: 'requestRedirect',
+    URLRewrite: 'urlRewrite',
+    CORS: 'cors',
+    ExternalAuth: 'externalAuth',
+  }),
+)
 
 const matchKind = (...kinds: string[]): Schema => string({ default: kinds[0], enum: kinds })
 const nameMatch = (type: Schema): Schema =>
   object({ type, 'name!': headerName, 'value!': string({ minLength: 1, maxLength: 4096 }) })
 
 const httpMatch: Schema = object({
-  path: object(
-    {
-      type: string({ default: 'PathPrefix', enum: ['Exact', 'PathPrefix', 'RegularExpression'] }),
-      value: string({ default: '/', maxLength: 1024 }),
-    },
-    { default: { type: 'PathPrefix', value: '/' } },
+  path: withRules(
+    object(
+      {
+        type: string({ default: 'PathPrefix', enum: ['Exact', 'PathPrefix', 'RegularExpression'] }),
+        value: string({ default: '/', maxLength: 1024 }),
+      },
+      { default: { type: 'PathPrefix', value: '/' } },
+    ),
+    [
+      "!(self.type in ['Exact', 'PathPrefix']) || self.value.startsWith('/')",
+      "value must be an absolute path and start with '/' when type one of ['Exact', 'PathPrefix']",
+    ],
+    [
+      "!(self.type in ['Exact', 'PathPrefix']) || !self.value.contains('//')",
+      "must not contain '//' when type one of ['Exact', 'PathPrefix']",
+    ],
   ),
   headers: keyedList(['name'], nameMatch(matchKind('Exact', 'RegularExpression')), { maxItems: 16 }),
   queryParams: keyedList(['name'], nameMatch(matchKind('Exact', 'RegularExpression')), { maxItems: 16 }),
   method: oneOfTexts('GET', 'HEAD', 'POST', 'PUT', 'DELETE', 'CONNECT', 'OPTIONS', 'TRACE', 'PATCH'),
 })
 
-const httpRule: Schema = object({
-  name: sectionName,
-  matches: list(httpMatch, { maxItems: 64, default: [{ path: { type: 'PathPrefix', value: '/' } }] }),
-  filters: list(httpFilter, { maxItems: 16 }),
-  backendRefs: list(object({ ...backendFields, weight, filters: list(httpFilter, { maxItems: 16 }) }), {
-    maxItems: 16,
+const httpRule: Schema = withRules(
+  object({
+    name: sectionName,
+    matches: list(httpMatch, { maxItems: 64, default: [{ path: { type: 'PathPrefix', value: '/' } }] }),
+    filters: list(httpFilter, { maxItems: 16 }),
+    backendRefs: list(backend({ weight, filters: list(httpFilter, { maxItems: 16 }) }), {
+      maxItems: 16,
+    }),
+    timeouts: withRules(object({ request: duration, backendRequest: duration }), [
+      "!(has(self.request) && has(self.backendRequest)) || duration(self.request) == duration('0s') || duration(self.backendRequest) <= duration(self.request)",
+      'backendRequest timeout cannot be longer than request timeout',
+    ]),
+    retry: object({ codes: list(integer({ minimum: 400, maximum: 599 })), attempts: integer(), backoff: duration }),
+    sessionPersistence,
   }),
-  timeouts: object({ request: duration, backendRequest: duration }),
-  retry: object({ codes: list(integer({ minimum: 400, maximum: 599 })), attempts: integer(), backoff: duration }),
-  sessionPersistence,
-})
+  [
+    "!has(self.backendRefs) || size(self.backendRefs) == 0 || !has(self.filters) || self.filters.all(f, f.type != 'RequestRedirect')",
+    'RequestRedirect filter must not be used together with backendRefs',
+  ],
+)
 
 export const httpRouteSpec: Schema = object({
   ...common,
@@ -150,13 +193,16 @@ export const httpRouteSpec: Schema = object({
   }),
 })
 
-const grpcFilter: Schema = object({
-  'type!': oneOfTexts('RequestHeaderModifier', 'ResponseHeaderModifier', 'RequestMirror', 'ExtensionRef'),
-  requestHeaderModifier: headerFilter,
-  responseHeaderModifier: headerFilter,
-  requestMirror: mirror,
-  extensionRef,
-})
+const grpcFilter: Schema = withRules(
+  object({
+    'type!': oneOfTexts('RequestHeaderModifier', 'ResponseHeaderModifier', 'RequestMirror', 'ExtensionRef'),
+    requestHeaderModifier: headerFilter,
+    responseHeaderModifier: headerFilter,
+    requestMirror: mirror,
+    extensionRef,
+  }),
+  ...unionRules('filter', headerFilters),
+)
 
 const grpcRule: Schema = object({
   name: sectionName,
@@ -172,7 +218,7 @@ const grpcRule: Schema = object({
     { maxItems: 64 },
   ),
   filters: list(grpcFilter, { maxItems: 16 }),
-  backendRefs: list(object({ ...backendFields, weight, filters: list(grpcFilter, { maxItems: 16 }) }), {
+  backendRefs: list(backend({ weight, filters: list(grpcFilter, { maxItems: 16 }) }), {
     maxItems: 16,
   }),
   sessionPersistence,

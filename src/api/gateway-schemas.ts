@@ -1,6 +1,6 @@
 // Parts that the schemas of several Gateway API kinds share, and those of GatewayClass, Gateway and ListenerSet.
 import type { Schema } from './kind.ts'
-import { anyObject, integer, keyedList, list, map, object, oneOfTexts, string } from './schema.ts'
+import { anyObject, integer, keyedList, list, map, object, oneOfTexts, string, withRules } from './schema.ts'
 
 export const gatewayGroup = 'gateway.networking.k8s.io'
 
@@ -103,12 +103,18 @@ const frontendValidation: Schema = object({
   }),
 })
 
-const listenerTls: Schema = object({
-  mode: string({ default: 'Terminate', enum: ['Terminate', 'Passthrough'] }),
-  certificateRefs: list(secretRef, { maxItems: 64, 'x-kubernetes-list-type': 'atomic' }),
-  options: map(string({ maxLength: 4096 }), { maxProperties: 16 }),
-  frontendValidation: object({ caCertificateRefs: list(objectRef, { maxItems: 8 }) }),
-})
+const listenerTls: Schema = withRules(
+  object({
+    mode: string({ default: 'Terminate', enum: ['Terminate', 'Passthrough'] }),
+    certificateRefs: list(secretRef, { maxItems: 64, 'x-kubernetes-list-type': 'atomic' }),
+    options: map(string({ maxLength: 4096 }), { maxProperties: 16 }),
+    frontendValidation: object({ caCertificateRefs: list(objectRef, { maxItems: 8 }) }),
+  }),
+  [
+    "self.mode != 'Terminate' || (has(self.certificateRefs) && size(self.certificateRefs) > 0) || (has(self.options) && size(self.options) > 0)",
+    'certificateRefs or options must be specified when mode is Terminate',
+  ],
+)
 
 const allowedRoutes: Schema = object(
   {
@@ -141,9 +147,33 @@ const address: Schema = object({
   value: string({ maxLength: 253 }),
 })
 
+const listenerRules = [
+  [
+    "self.all(l, !(l.protocol in ['HTTP', 'TCP', 'UDP']) || !has(l.tls))",
+    "tls must not be specified for protocols ['HTTP', 'TCP', 'UDP']",
+  ],
+  [
+    "self.all(l, l.protocol != 'HTTPS' || !has(l.tls) || l.tls.mode == 'Terminate')",
+    'tls mode must be Terminate for protocol HTTPS',
+  ],
+  [
+    "self.all(l, !(l.protocol in ['TCP', 'UDP']) || !has(l.hostname))",
+    "hostname must not be specified for protocols ['TCP', 'UDP']",
+  ],
+] as const
+
+const uniqueListeners = [
+  'self.all(l1, self.exists_one(l2, l1.port == l2.port && l1.protocol == l2.protocol && (has(l1.hostname) ? has(l2.hostname) && l1.hostname == l2.hostname : !has(l2.hostname))))',
+  'Combination of port, protocol and hostname must be unique for each listener',
+] as const
+
 export const gatewaySpec: Schema = object({
   'gatewayClassName!': objectName,
-  'listeners!': keyedList(['name'], object({ ...listenerFields, 'port!': portNumber }), { minItems: 1, maxItems: 64 }),
+  'listeners!': withRules(
+    keyedList(['name'], object({ ...listenerFields, 'port!': portNumber }), { minItems: 1, maxItems: 64 }),
+    ...listenerRules,
+    uniqueListeners,
+  ),
   addresses: list(address, { maxItems: 16, 'x-kubernetes-list-type': 'atomic' }),
   infrastructure: object({
     labels: map(labelValue, { maxProperties: 8 }),
@@ -236,17 +266,23 @@ export const policyStatus: Schema = object({
 
 export const backendTlsPolicySpec: Schema = object({
   'targetRefs!': list(policyTarget, { minItems: 1, maxItems: 16 }),
-  'validation!': object({
-    caCertificateRefs: list(object({ 'group!': apiGroup(), 'kind!': kindName(), 'name!': objectName }), {
-      maxItems: 8,
+  'validation!': withRules(
+    object({
+      caCertificateRefs: list(object({ 'group!': apiGroup(), 'kind!': kindName(), 'name!': objectName }), {
+        maxItems: 8,
+      }),
+      wellKnownCACertificates: string({ minLength: 1, maxLength: 253 }),
+      'hostname!': preciseHostname,
+      subjectAltNames: list(
+        object({ 'type!': oneOfTexts('Hostname', 'URI'), hostname, uri: string({ minLength: 1, maxLength: 253 }) }),
+        { maxItems: 5 },
+      ),
     }),
-    wellKnownCACertificates: string({ minLength: 1, maxLength: 253 }),
-    'hostname!': preciseHostname,
-    subjectAltNames: list(
-      object({ 'type!': oneOfTexts('Hostname', 'URI'), hostname, uri: string({ minLength: 1, maxLength: 253 }) }),
-      { maxItems: 5 },
-    ),
-  }),
+    [
+      'has(self.caCertificateRefs) != has(self.wellKnownCACertificates)',
+      'must specify either CACertificateRefs or WellKnownCACertificates',
+    ],
+  ),
   options: map(string({ maxLength: 4096 }), { maxProperties: 16 }),
 })
 

@@ -54,3 +54,26 @@ export function atMostOneOf(...fields: string[]): Pick<Schema, 'oneOf'> {
   const present = fields.map((field): Schema => ({ required: [field] }))
   return { oneOf: [{ not: { anyOf: present } }, ...present] }
 }
+
+/** The schema with rules in CEL: pairs of an expression about `self` and what to say when it is false. */
+export function withRules(schema: Schema, ...rules: readonly (readonly [rule: string, message: string])[]): Schema {
+  const own = rules.map(([rule, message]) => ({ rule, message }))
+  return { ...schema, 'x-kubernetes-validations': [...(schema['x-kubernetes-validations'] ?? []), ...own] }
+}
+
+/** The rules of a union: the field that belongs to the value of `type` is set, those of other values are not. */
+export function unionRules(
+  what: string,
+  fields: Readonly<Record<string, string>>,
+): readonly (readonly [string, string])[] {
+  return Object.entries(fields).flatMap(([type, field]) => [
+    [
+      `self.type == '${type}' || !has(self.${field})`,
+      `${what}.${field} must be nil if the ${what}.type is not ${type}`,
+    ] as const,
+    [
+      `self.type != '${type}' || has(self.${field})`,
+      `${what}.${field} must be specified for ${type} ${what}.type`,
+    ] as const,
+  ])
+}

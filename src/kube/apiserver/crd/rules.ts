@@ -81,7 +81,8 @@ function compile(rule: Rule): CompiledRule | undefined {
 function program(expression: string): Evaluate | undefined {
   try {
     const parsed = parse(expression)
-    if (functionsOf(parsed.expr).some((name) => /^[A-Za-z]/.test(name) && !standardFunctions.has(name))) return undefined
+    if (functionsOf(parsed.expr).some((name) => /^[A-Za-z]/.test(name) && !standardFunctions.has(name)))
+      return undefined
     return plan(environment, parsed) as Evaluate
   } catch {
     return undefined
