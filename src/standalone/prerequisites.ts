@@ -12,6 +12,8 @@ interface Requirement {
 const required: readonly Requirement[] = [
   { program: 'ip', debianPackage: 'iproute2' },
   { program: 'nft', debianPackage: 'nftables' },
+  { program: 'iptables', debianPackage: 'iptables' },
+  { program: 'ipset', debianPackage: 'ipset' },
   { program: 'mount', debianPackage: 'mount' },
   { program: 'unshare', debianPackage: 'util-linux' },
   { program: 'nsenter', debianPackage: 'util-linux' },

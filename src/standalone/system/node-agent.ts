@@ -34,7 +34,6 @@ export function nodeAgent({ lateen, nodesDirectory, runDirectory }: SystemSettin
     { name: 'LOG_LEVEL', value: 'info' },
     // The control plane on the same network has 15014.
     { name: 'MONITORING_PORT', value: '15024' },
-    { name: 'NATIVE_NFTABLES', value: 'true' },
   ]
   return [
     ...accountWithRules('istio-cni', namespace, [
