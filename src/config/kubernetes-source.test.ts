@@ -1,0 +1,79 @@
+import assert from 'node:assert/strict'
+import { describe, test } from 'node:test'
+import type { KubeObject, ObjectKey } from '../api/index.ts'
+import type { Informer, ObjectChange } from '../kube/index.ts'
+import { silentLogging } from '../observability/index.ts'
+import { followInformer } from './kubernetes-source.ts'
+
+type Thing = KubeObject<{ ok: boolean }>
+const thing = (name: string, ok: boolean, labels: Record<string, string> = {}): Thing => ({
+  apiVersion: 'v1',
+  kind: 'Thing',
+  metadata: { name, namespace: 'ns', labels },
+  spec: { ok },
+})
+
+function follow() {
+  let listener: (changes: readonly ObjectChange<Thing>[]) => void = () => {}
+  const informer: Informer<Thing> = {
+    synced: Promise.resolve(),
+    get: () => undefined,
+    list: () => [],
+    subscribe(next) {
+      listener = next
+      return () => {}
+    },
+    [Symbol.asyncDispose]: async () => {},
+  }
+  const kept = new Map<string, Thing>()
+  const errors: string[] = []
+  let waves = 0
+  followInformer<Thing>({
+    informer,
+    sink: {
+      set: (object) => void kept.set(object.metadata.name, object),
+      delete: ({ name }: ObjectKey) => void kept.delete(name),
+    },
+    transaction(body) {
+      waves += 1
+      body()
+    },
+    accepts: ({ metadata }) => metadata.labels?.rev !== 'other',
+    problems: ({ spec }) => (spec?.ok === true ? [] : ['spec.ok: expected true']),
+    log: {
+      ...silentLogging().scope('test'),
+      error: (message, fields) => void errors.push(`${message}: ${fields?.problems}`),
+    },
+  })
+  return { kept, errors, waves: () => waves, change: (...changes: ObjectChange<Thing>[]) => listener(changes) }
+}
+
+describe('a followed kind', () => {
+  test('makes one wave of one batch', () => {
+    const { kept, waves, change } = follow()
+    change({ kind: 'added', object: thing('a', true) }, { kind: 'added', object: thing('b', true) })
+    assert.equal(waves(), 1)
+    assert.deepEqual([...kept.keys()], ['a', 'b'])
+  })
+
+  test('keeps the last valid object while a broken one is there, and reports that once', () => {
+    const { kept, errors, change } = follow()
+    const good = thing('a', true)
+    const bad = thing('a', false)
+    change({ kind: 'added', object: good })
+    change({ kind: 'updated', object: bad, old: good })
+    change({ kind: 'updated', object: bad, old: bad })
+    assert.equal(kept.get('a'), good)
+    assert.deepEqual(errors, ['an invalid object is not taken; the last valid one stays: spec.ok: expected true'])
+    change({ kind: 'deleted', object: bad })
+    assert.equal(kept.size, 0)
+  })
+
+  test('loses an object that changes to another revision', () => {
+    const { kept, change } = follow()
+    const ours = thing('a', true)
+    change({ kind: 'added', object: ours })
+    change({ kind: 'updated', object: thing('a', true, { rev: 'other' }), old: ours })
+    assert.equal(kept.size, 0)
+  })
+})

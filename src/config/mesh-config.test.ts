@@ -1,0 +1,39 @@
+import assert from 'node:assert/strict'
+import { describe, test } from 'node:test'
+import { defaultMeshConfig, readMeshConfig } from './mesh-config.ts'
+
+const defaults = defaultMeshConfig('istio-system')
+const read = (yaml: string) => readMeshConfig(yaml, defaults, 'mesh.yaml')
+
+describe('mesh config', () => {
+  test('is the defaults where nothing is written', () => {
+    assert.deepEqual(read(''), { kind: 'read', config: defaults })
+    assert.equal(defaults.discoveryAddress, 'istiod.istio-system.svc:15012')
+  })
+
+  test('is what is written over the defaults', () => {
+    const reading = read(
+      'trustDomain: td.example\ntrustDomainAliases: [old]\ndefaultConfig:\n  discoveryAddress: cp:15012\n',
+    )
+    assert.equal(reading.kind, 'read')
+    if (reading.kind !== 'read') return
+    assert.equal(reading.config.trustDomain, 'td.example')
+    assert.deepEqual(reading.config.trustDomainAliases, ['old'])
+    assert.equal(reading.config.rootNamespace, 'istio-system')
+    assert.equal(reading.config.discoveryAddress, 'cp:15012')
+  })
+
+  for (const [yaml, problem] of [
+    ['trustDomain: [1', /mesh\.yaml: /],
+    ['- a', /mesh\.yaml: expected a mapping/],
+    ['trustDomain: 1', /trustDomain: expected text/],
+    ['trustDomainAliases: a', /trustDomainAliases: expected a list/],
+    ['defaultConfig: x', /defaultConfig: expected a mapping/],
+  ] as const) {
+    test(`is refused with a reason: ${yaml}`, () => {
+      const reading = read(yaml)
+      assert.equal(reading.kind, 'invalid')
+      assert.match(reading.kind === 'invalid' ? reading.problem : '', problem)
+    })
+  }
+})

@@ -1,0 +1,63 @@
+import assert from 'node:assert/strict'
+import { describe, test } from 'node:test'
+import { parseGoDuration } from './go-duration.ts'
+import { splitAddress } from './http-server.ts'
+import { readSettings, SettingError } from './settings.ts'
+
+describe('settings', () => {
+  test('have defaults that serve securely', () => {
+    const settings = readSettings({}, {}, 2)
+    assert.equal(settings.namespace, 'istio-system')
+    assert.equal(settings.secureGrpcAddress, ':15012')
+    assert.deepEqual(settings.tokenAudiences, ['istio-ca'])
+    assert.equal(settings.trustedNodeAccounts, 'istio-system/ztunnel')
+    assert.equal(settings.checkNodeIdentity, true)
+    assert.equal(settings.debugAuth, true)
+    assert.equal(settings.streamsPerSecond, 25)
+  })
+
+  test('come from flags before the environment', () => {
+    const env = { POD_NAMESPACE: 'from-env', CLUSTER_ID: 'c1', PILOT_ENABLE_IP_AUTOALLOCATE: 'false' }
+    const settings = readSettings({ namespace: 'from-flag', shutdownDuration: '1m30s' }, env, 2)
+    assert.equal(settings.namespace, 'from-flag')
+    assert.equal(settings.ambient.clusterId, 'c1')
+    assert.equal(settings.ambient.allocateAddresses, false)
+    assert.equal(settings.shutdownMs, 90_000)
+  })
+
+  for (const [flags, env, message] of [
+    [{ shutdownDuration: 'soon' }, {}, /--shutdownDuration: expected a duration/],
+    [{ keepaliveMaxServerConnectionAge: '-1s' }, {}, /--keepaliveMaxServerConnectionAge/],
+    [{ grpcAddr: ':15010' }, {}, /plaintext xDS is not served/],
+    [{}, { ENABLE_LEADER_ELECTION: 'maybe' }, /ENABLE_LEADER_ELECTION: expected true or false/],
+    [{}, { ISTIO_GPRC_MAXRECVMSGSIZE: 'big' }, /ISTIO_GPRC_MAXRECVMSGSIZE: expected a number/],
+  ] as const) {
+    test(`say what is wrong: ${message.source}`, () => {
+      assert.throws(
+        () => readSettings(flags, env, 2),
+        (error) => error instanceof SettingError && message.test(error.message),
+      )
+    })
+  }
+})
+
+test('durations are read as they are written', () => {
+  const cases = {
+    '100ms': 100,
+    '1h30m': 5_400_000,
+    '1.5s': 1_500,
+    '0': 0,
+    '-10s': -10_000,
+    '10': undefined,
+    '': undefined,
+    '5 s': undefined,
+  }
+  for (const [text, ms] of Object.entries(cases)) assert.equal(parseGoDuration(text), ms, text)
+})
+
+test('addresses are split into host and port', () => {
+  assert.deepEqual(splitAddress(':8080'), { host: '', port: 8080 })
+  assert.deepEqual(splitAddress('[::1]:80'), { host: '::1', port: 80 })
+  assert.throws(() => splitAddress('8080'), TypeError)
+  assert.throws(() => splitAddress('a:b'), TypeError)
+})
