@@ -22,6 +22,8 @@ export interface SigningMaterial extends Signer {
   readonly rootBundle: string
   /** The earliest end of the signing certificate and its chain: nothing signed may outlive it. */
   readonly notAfter: Date
+  /** When the first root of the bundle ends. */
+  readonly rootNotAfter: Date
   readonly crl?: string
 }
 
@@ -44,6 +46,7 @@ export function signingMaterial(pem: MaterialPem, at?: Date): SigningMaterial {
     key,
     chain,
     rootBundle: mergeBundles(pem.roots),
+    rootNotAfter: new Date(Math.min(...roots.map(({ notAfter }) => notAfter.getTime()))),
     notAfter: new Date(Math.min(...path.map(({ validToDate }) => validToDate.getTime()))),
     ...(pem.crl !== undefined && pem.crl.trim() !== '' ? { crl: pem.crl } : {}),
   }
