@@ -28,6 +28,7 @@ export interface Cluster extends AsyncDisposable {
   /** The ConfigMaps named kube-root-ca.crt. */
   readonly rootCertificates: Informer<KubeObject & { data?: Record<string, string> }>
   readonly endpointSlices: Informer<EndpointSlice>
+  readonly ownedEndpointSlices: Owned<EndpointSlice>
   readonly deployments: Informer<Deployment>
   readonly replicaSets: Informer<ReplicaSet>
   readonly ownedReplicaSets: Owned<ReplicaSet>
@@ -47,7 +48,9 @@ export function createCluster(client: KubeClient, log: Scope): Cluster {
   }
   const pods = watch<Pod>(resources.pods)
   const replicaSets = watch<ReplicaSet>(resources.replicaSets)
+  const endpointSlices = watch<EndpointSlice>(resources.endpointSlices)
   const [ownedPods, ownedReplicaSets] = [createOwned(pods), createOwned(replicaSets)]
+  const ownedEndpointSlices = createOwned(endpointSlices)
   return {
     client,
     log,
@@ -60,7 +63,8 @@ export function createCluster(client: KubeClient, log: Scope): Cluster {
     namespaces: watch(resources.namespaces),
     serviceAccounts: watch(resources.serviceAccounts),
     rootCertificates: watch(resources.configMaps, { fieldSelector: 'metadata.name=kube-root-ca.crt' }),
-    endpointSlices: watch(resources.endpointSlices),
+    endpointSlices,
+    ownedEndpointSlices,
     deployments: watch(resources.deployments),
     statefulSets: watch(resources.statefulSets),
     daemonSets: watch(resources.daemonSets),
@@ -69,6 +73,7 @@ export function createCluster(client: KubeClient, log: Scope): Cluster {
     async [Symbol.asyncDispose]() {
       ownedPods[Symbol.dispose]()
       ownedReplicaSets[Symbol.dispose]()
+      ownedEndpointSlices[Symbol.dispose]()
       await Promise.all(informers.map((informer) => informer[Symbol.asyncDispose]()))
     },
   }

@@ -262,6 +262,14 @@ test('the endpoints of a service follow its pods', async () => {
   )
   assert.deepEqual(slice.ports, [{ name: 'http', port: 8080, protocol: 'TCP' }])
   assert.deepEqual(slice.endpoints[0]?.conditions, { ready: true, serving: true, terminating: false })
+  const older: Resource = { group: '', version: 'v1', kind: 'Endpoints', plural: 'endpoints', namespaced: true }
+  const [subset] = await eventually(
+    older,
+    (all: Informer<KubeObject & { subsets?: { addresses?: { ip: string }[]; ports?: object[] }[] }>) =>
+      all.get({ namespace: 'default', name: 'web' })?.subsets,
+  )
+  assert.equal(subset?.addresses?.[0]?.ip, slice.endpoints[0]?.addresses[0])
+  assert.deepEqual(subset?.ports, [{ name: 'http', port: 8080, protocol: 'TCP' }])
   await client.patch(
     resources.deployments,
     { namespace: 'default', name: 'web' },

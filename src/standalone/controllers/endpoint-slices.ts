@@ -3,6 +3,7 @@ import { matchesLabelSelector, resources } from '../../api/index.ts'
 import type { Cluster } from './cluster.ts'
 import { deleteExactly, own, source, startController } from './controller.ts'
 import { endpointsOf, type SlicePlan } from './endpoints.ts'
+import { writeEndpoints } from './endpoints-objects.ts'
 import {
   controllerReference,
   type EndpointSlice,
@@ -60,12 +61,9 @@ function selects(service: Service, pod: Pod): boolean {
 async function reconcile(cluster: Cluster, key: string): Promise<undefined> {
   const { namespace = '', name } = keyOf(key)
   const service = cluster.services.get({ namespace, name })
-  const existing = cluster.endpointSlices
-    .list()
-    .filter(
-      (slice) =>
-        slice.metadata.namespace === namespace && slice.metadata.labels?.[serviceLabel] === name && isOurs(slice),
-    )
+  const existing = cluster.ownedEndpointSlices
+    .of(service?.metadata.uid ?? '')
+    .filter((slice) => isOurs(slice) && !isTerminating(slice))
   const hasSelector = Object.keys(service?.spec?.selector ?? {}).length > 0
   if (service === undefined || isTerminating(service) || service.spec?.type === 'ExternalName' || !hasSelector) {
     // Those of a deleted Service go with their owner; those of one that lost its selector would stay.
@@ -75,7 +73,9 @@ async function reconcile(cluster: Cluster, key: string): Promise<undefined> {
   }
   const pods = cluster.pods.list().filter((pod) => pod.metadata.namespace === namespace && selects(service, pod))
   const nodes = new Map(cluster.nodes.list().map((node) => [node.metadata.name, node]))
-  await write(cluster, service, existing, endpointsOf(service, pods, nodes))
+  const plans = endpointsOf(service, pods, nodes)
+  await write(cluster, service, existing, plans)
+  await writeEndpoints(cluster, service, plans)
   return undefined
 }
 
@@ -92,7 +92,7 @@ async function write(
     const reused = fitting ?? free.find((slice) => slice.addressType === plan.addressType)
     const wanted = { ...sliceOf(service, reused), ...plan }
     if (reused === undefined) {
-      await cluster.client.create(resources.endpointSlices, wanted)
+      cluster.ownedEndpointSlices.created(await cluster.client.create(resources.endpointSlices, wanted))
       continue
     }
     free.splice(free.indexOf(reused), 1)
@@ -102,7 +102,10 @@ async function write(
       isSame(reused.metadata.labels, wanted.metadata.labels)
     if (!isCurrent) await cluster.client.replace(resources.endpointSlices, wanted)
   }
-  for (const slice of free) await deleteExactly(cluster, resources.endpointSlices, slice)
+  for (const slice of free) {
+    await deleteExactly(cluster, resources.endpointSlices, slice)
+    cluster.ownedEndpointSlices.deleted(slice)
+  }
 }
 
 function sliceOf(service: Service, reused: EndpointSlice | undefined): EndpointSlice {
