@@ -113,7 +113,10 @@ const configMap = (name: string, labels: Record<string, string> = {}): KubeObjec
   }) as KubeObject
 
 test('a mutating webhook changes the object, a validating one sees the change', async () => {
-  answers.set('/mutate', () => ({ allowed: true, patch: [{ op: 'add', path: '/metadata/labels/seen', value: 'yes' }] }))
+  answers.set('/mutate', () => ({
+    allowed: true,
+    patch: [{ op: 'add', path: '/metadata/labels', value: { seen: 'yes' } }],
+  }))
   answers.set('/validate', ({ request }) => ({ allowed: request.object?.metadata.labels?.seen === 'yes' }))
   await using _mutating = await configure('Mutating', 'mutate')
   await using _validating = await configure('Validating', 'validate')
@@ -185,7 +188,7 @@ test('a webhook is asked again when a later one changed the object', async () =>
   })
   answers.set('/second', () => {
     calls.push('second')
-    return { allowed: true, patch: [{ op: 'add', path: '/metadata/labels/second', value: '1' }] }
+    return { allowed: true, patch: [{ op: 'add', path: '/metadata/labels', value: { second: '1' } }] }
   })
   await using _first = await configure('Mutating', 'first', { reinvocationPolicy: 'IfNeeded' })
   await using _second = await configure('Mutating', 'second')
