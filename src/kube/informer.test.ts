@@ -13,7 +13,7 @@ type Widget = KubeObject<{ value: number }>
 
 const widgets: Resource = { group: 'example.com', version: 'v1', kind: 'Widget', plural: 'widgets', namespaced: false }
 const log = silentLogging().scope('test')
-const times = { firstRetryMs: 5, mostRetryMs: 20, missingKindMs: 100 }
+const times = { firstRetryMs: 5, mostRetryMs: 20, missingKindMs: 100, mostMissingRetryMs: 20 }
 
 describe('an informer', { timeout: 30_000 }, () => {
   let pki: TestPki

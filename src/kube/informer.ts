@@ -18,9 +18,16 @@ export interface InformerTimes {
   readonly mostRetryMs: number
   /** How long a kind with known objects must be unknown to the server (404) before its objects count as deleted. */
   readonly missingKindMs: number
+  /** The longest wait between looks for a kind that the server does not know. */
+  readonly mostMissingRetryMs: number
 }
 
-const defaultTimes: InformerTimes = { firstRetryMs: 100, mostRetryMs: 3_000, missingKindMs: 30_000 }
+const defaultTimes: InformerTimes = {
+  firstRetryMs: 100,
+  mostRetryMs: 3_000,
+  missingKindMs: 30_000,
+  mostMissingRetryMs: 15_000,
+}
 
 type Listener<T> = (changes: readonly ObjectChange<T>[]) => void
 
@@ -56,6 +63,7 @@ export function createInformer<T extends KubeObject>(
 
   async function follow(): Promise<void> {
     const backoff = createBackoff(times.firstRetryMs, times.mostRetryMs)
+    const missingBackoff = createBackoff(times.firstRetryMs, times.mostMissingRetryMs)
     let resourceVersion: string | undefined
     let missingSince: number | undefined
     while (!stop.signal.aborted) {
@@ -64,6 +72,7 @@ export function createInformer<T extends KubeObject>(
           const listing = await listAll<T>(transport, resource, options, stop.signal)
           resourceVersion = listing.resourceVersion
           missingSince = undefined
+          missingBackoff.reset()
           deliver(store.replaceAll(listing.items))
           synced.resolve()
         }
@@ -91,7 +100,10 @@ export function createInformer<T extends KubeObject>(
             synced.resolve()
           }
           log.debug('the API server does not know this kind', what)
-        } else if (!(watchFailed && isKubeError(reason, 410))) {
+          await pause(missingBackoff)
+          continue
+        }
+        if (!(watchFailed && isKubeError(reason, 410))) {
           const level = isKubeError(reason, 0) && watchFailed ? 'debug' : 'warn'
           log[level](watchFailed ? 'a watch broke' : 'a list failed', { ...what, reason: textOf(reason) })
         }

@@ -21,6 +21,7 @@ import { type Routes, serveResource } from './routes.ts'
 import { ServiceAddresses } from './services/addresses.ts'
 import { Store } from './store/store.ts'
 import {
+  admitConnect,
   isConnectRequest,
   type KubeletConnector,
   kubeletConnector,
@@ -188,8 +189,10 @@ async function serve(
       const user = await handler.access.identify(exchange.request)
       await handler.access.require(attributesOf(user, verb, target))
       if (target.kind === 'resource') {
-        if (isConnectRequest(target)) await serveConnect(handler.kubelets, exchange, target)
-        else await serveResource(handler.routes, exchange, target, user)
+        if (isConnectRequest(target)) {
+          await admitConnect(handler.routes.core, target, user, exchange.url.searchParams)
+          await serveConnect(handler.kubelets, exchange, target)
+        } else await serveResource(handler.routes, exchange, target, user)
         return
       }
     }
@@ -220,6 +223,7 @@ async function upgrade(handler: Handler, request: HttpRequest, socket: Duplex, h
     // Whatever the method says, a stream into a pod counts as creating one.
     const verb = target.subresource === 'log' ? 'get' : 'create'
     await handler.access.require(attributesOf(user, verb, target))
+    await admitConnect(handler.routes.core, target, user, url.searchParams)
     await upgradeConnect(handler.kubelets, { request, socket, head, url }, target)
   } catch (error) {
     const failure = error instanceof ApiError ? error : new ApiError(502, 'InternalError', String(error))

@@ -104,7 +104,7 @@ async function configure(
   }
 }
 
-const configMap = (name: string, labels: Record<string, string> = {}): KubeObject =>
+const configMap = (name: string, labels: Record<string, string> = { app: 'test' }): KubeObject =>
   ({
     apiVersion: 'v1',
     kind: 'ConfigMap',

@@ -50,6 +50,11 @@ export async function createObject(
     initializeMetadata(core, request, object)
     prepareForCreate(kind, object)
     kind.applyDefaults?.(object)
+    // Before admission: what plugins add is not the writer's.
+    if (fields === 'track') {
+      const { fieldManager: manager } = request
+      trackUpdate(kind, undefined, object, { manager, apiVersion: apiVersionOf(kind), now: core.now() })
+    }
     const admitted = await admit(core, request, 'CREATE', object, undefined, (candidate) =>
       refuseInvalid(kind, candidate, undefined),
     )
@@ -58,11 +63,6 @@ export async function createObject(
     if (findEntry(core, kind, namespace, admitted.metadata.name) !== undefined) {
       throw alreadyExists(kind, admitted.metadata.name)
     }
-    if (fields === 'track') {
-      const { fieldManager: manager } = request
-      trackUpdate(kind, undefined, admitted, { manager, apiVersion: apiVersionOf(kind), now: core.now() })
-    }
-    // After the record of fields: an assigned address is nobody's field.
     core.addresses.assign(kind, admitted, undefined)
     if (request.dryRun) return admitted
     const stored = toStored(kind, admitted)

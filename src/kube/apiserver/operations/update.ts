@@ -42,34 +42,29 @@ export async function updateObject(
     keepServerMetadata(current, merged)
     kind.applyDefaults?.(merged)
     prepareForUpdate(kind, merged, current, request.subresource)
+    // Before admission: what plugins change is not the writer's.
+    if (fields === 'track') {
+      trackUpdate(kind, current, merged, {
+        manager: request.fieldManager,
+        apiVersion: apiVersionOf(kind),
+        now: core.now(),
+        ...(request.subresource === undefined ? {} : { subresource: request.subresource }),
+      })
+    }
     const admitted = await admit(core, request, 'UPDATE', merged, current, (candidate) => {
       keepServerMetadata(current, candidate)
       refuseInvalid(kind, candidate, current)
     })
     if (findEntry(core, kind, namespace, name) !== entry) continue
-    return commit(core, request, current, admitted, fields)
+    return commit(core, request, current, admitted)
   }
   throw conflict(kind, name, 'the object changed too often while it was being updated; please try again')
 }
 
-function commit(
-  core: Core,
-  request: WriteRequest,
-  current: KubeObject,
-  admitted: KubeObject,
-  fields: Transformation['fields'],
-): UpdateResult {
+function commit(core: Core, request: WriteRequest, current: KubeObject, admitted: KubeObject): UpdateResult {
   const { kind, namespace } = request
   if (hasGeneration(kind) && specDiffers(current, admitted)) {
     admitted.metadata.generation = (current.metadata.generation ?? 0) + 1
-  }
-  if (fields === 'track') {
-    trackUpdate(kind, current, admitted, {
-      manager: request.fieldManager,
-      apiVersion: apiVersionOf(kind),
-      now: core.now(),
-      ...(request.subresource === undefined ? {} : { subresource: request.subresource }),
-    })
   }
   core.addresses.assign(kind, admitted, current)
   const { name } = admitted.metadata

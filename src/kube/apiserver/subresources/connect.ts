@@ -8,7 +8,7 @@ import { ApiError, badRequest, notFound } from '../errors.ts'
 import type { Exchange, HttpRequest } from '../http/exchange.ts'
 import { valueAt } from '../json.ts'
 import type { ResourceTarget } from '../routes.ts'
-import type { ServerIdentity } from '../types.ts'
+import type { AdmissionRequest, AuthenticatedUser, ServerIdentity } from '../types.ts'
 
 export interface KubeletConnector {
   readonly core: Core
@@ -139,6 +139,43 @@ function unreachable(place: KubeletTarget, cause: Error): ApiError {
   const message = `the kubelet at ${place.host}:${place.port} can not be reached: ${cause.message}`
   return new ApiError(502, 'InternalError', message, undefined, cause)
 }
+
+/** Lets admission refuse a connection to what a pod or node runs, with the query as its options object. */
+export async function admitConnect(
+  core: Core,
+  target: ResourceTarget,
+  user: AuthenticatedUser,
+  query: URLSearchParams,
+): Promise<void> {
+  const kind = core.kinds.find(target.group, target.version, target.plural)
+  const { subresource, name = '', namespace } = target
+  const optionsKind = connectOptions.get(`${target.plural}/${subresource}`)
+  if (kind === undefined || optionsKind === undefined) return
+  const options = Object.fromEntries(
+    [...query.keys()].map((key) => [key, key === 'command' ? query.getAll(key) : query.get(key)]),
+  )
+  const request: AdmissionRequest = {
+    operation: 'CONNECT',
+    kind,
+    name,
+    user,
+    dryRun: false,
+    options: {},
+    warnings: [],
+    object: { apiVersion: 'v1', kind: optionsKind, metadata: { name: '' }, ...options },
+    ...(subresource === undefined ? {} : { subresource }),
+    ...(namespace === undefined ? {} : { namespace }),
+  }
+  for (const plugin of core.admission) await plugin.mutate?.(request)
+  for (const plugin of core.admission) await plugin.validate?.(request)
+}
+
+const connectOptions: ReadonlyMap<string, string> = new Map([
+  ['pods/exec', 'PodExecOptions'],
+  ['pods/attach', 'PodAttachOptions'],
+  ['pods/portforward', 'PodPortForwardOptions'],
+  ['nodes/proxy', 'NodeProxyOptions'],
+])
 
 /** Passes a plain request on (logs, node proxy) and its answer back, at the client's pace. */
 export async function serveConnect(
