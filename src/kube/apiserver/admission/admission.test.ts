@@ -233,13 +233,15 @@ test('a pod gets its service account and the volume with its token', async () =>
     metadata: { name: 'p', namespace: 'default' },
     spec: { containers: [{ name: 'c', image: 'host' }] },
   }
-  await assert.rejects(client.create(resources.pods, pod), /serviceaccount "default" not found/)
+  const other = { ...pod, spec: { ...pod.spec, serviceAccountName: 'other' } }
+  await assert.rejects(client.create(resources.pods, other), /serviceaccount "other" not found/)
+  const early = client.create<KubeObject>(resources.pods, pod)
   await client.create(resources.serviceAccounts, {
     apiVersion: 'v1',
     kind: 'ServiceAccount',
     metadata: { name: 'default', namespace: 'default' },
   })
-  const created = (await client.create<KubeObject>(resources.pods, pod)) as KubeObject<{
+  const created = (await early) as KubeObject<{
     serviceAccountName?: string
     volumes?: { name: string; projected?: { sources: object[] } }[]
     containers: { volumeMounts?: { name: string; mountPath: string }[] }[]

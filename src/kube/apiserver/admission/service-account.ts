@@ -35,7 +35,7 @@ export function createServiceAccountAdmission(objects: () => ObjectReader): Admi
       if (object === undefined || object.metadata.annotations?.['kubernetes.io/config.mirror'] !== undefined) return
       const spec = (object.spec ?? {}) as PodSpec
       const name = spec.serviceAccountName ?? spec.serviceAccount ?? 'default'
-      const account = objects().get('', 'serviceaccounts', { namespace, name }) as ServiceAccount | undefined
+      const account = await findAccount(objects(), namespace, name)
       if (account === undefined) {
         throw forbidden(
           kind,
@@ -51,6 +51,31 @@ export function createServiceAccountAdmission(objects: () => ObjectReader): Admi
       if (spec.automountServiceAccountToken ?? account.automountServiceAccountToken ?? true) mountToken(spec)
       object.spec = spec
     },
+  }
+}
+
+/** The default account of a new namespace comes a moment after the namespace: a pod that is applied with it waits. */
+const defaultAccountWaitMs = 2000
+
+async function findAccount(
+  objects: ObjectReader,
+  namespace: string,
+  name: string,
+): Promise<ServiceAccount | undefined> {
+  const find = (): ServiceAccount | undefined => objects.get('', 'serviceaccounts', { namespace, name })
+  const found = find()
+  if (found !== undefined || name !== 'default') return found
+  const { promise, resolve } = Promise.withResolvers<ServiceAccount | undefined>()
+  const timer = setTimeout(() => resolve(undefined), defaultAccountWaitMs)
+  const unsubscribe = objects.subscribe('', 'serviceaccounts', () => {
+    const account = find()
+    if (account !== undefined) resolve(account)
+  })
+  try {
+    return await promise
+  } finally {
+    clearTimeout(timer)
+    unsubscribe()
   }
 }
 
