@@ -131,7 +131,6 @@ export const kubernetesKinds: readonly KubernetesKind[] = [
     {
       kind: 'Event',
       plural: 'events',
-      short: 'ev',
       model: 'EventsV1Event',
       fields: 'regarding.kind regarding.namespace regarding.name regarding.uid reason reportingController type',
     },
