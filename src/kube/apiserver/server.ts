@@ -1,4 +1,5 @@
 // The embedded Kubernetes-compatible API: opens the state, serves HTTPS, and closes both again.
+import { setMaxListeners } from 'node:events'
 import { createSecureServer, type Http2SecureServer, type ServerHttp2Session } from 'node:http2'
 import type { AddressInfo } from 'node:net'
 import type { Duplex } from 'node:stream'
@@ -55,6 +56,8 @@ export interface ApiServer extends AsyncDisposable {
 export async function startApiServer(options: ApiServerOptions): Promise<ApiServer> {
   const store = new Store(options.database, options.onError)
   const closing = new AbortController()
+  // Every watch listens.
+  setMaxListeners(0, closing.signal)
   const release: (() => Promise<void> | undefined)[] = [async () => store[Symbol.dispose]()]
   const close = async () => {
     closing.abort()

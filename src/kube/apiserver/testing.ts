@@ -35,6 +35,17 @@ export interface TestApi extends AsyncDisposable {
   /** The body of a request that must succeed. */
   ok(method: string, path: string, body?: unknown, type?: string): Promise<Json>
   watch(path: string): AsyncIterableIterator<WatchEvent> & Disposable
+  /** The path of a new namespace with its service account. */
+  namespace(): Promise<string>
+  /** Names of the objects of a list. */
+  names(path: string): Promise<string[]>
+  isGone(path: string): Promise<boolean>
+  /** Asks again after each change of the collection until the condition holds. */
+  eventually(collection: string, holds: () => Promise<boolean>): Promise<void>
+}
+
+export function configMap(name: string, more: object = {}): object {
+  return { metadata: { name, ...more }, data: { key: 'value' } }
 }
 
 export async function startTestApi(serviceCidr = '10.96.0.0/24'): Promise<TestApi> {
@@ -79,20 +90,43 @@ export async function startTestApi(serviceCidr = '10.96.0.0/24'): Promise<TestAp
     })
   }
 
+  async function ok(method: string, path: string, body?: unknown, type?: string): Promise<Json> {
+    const answer = await send(method, path, { body, ...(type === undefined ? {} : { type }) })
+    if (answer.code >= 300) throw new Error(`${method} ${path}: ${answer.code} ${JSON.stringify(answer.body)}`)
+    return answer.body
+  }
+
+  function watch(path: string): AsyncIterableIterator<WatchEvent> & Disposable {
+    const outgoing = request(cluster.server + path, { agent })
+    const events = readEvents(outgoing)
+    outgoing.end()
+    return events
+  }
+
+  let namespaces = 0
   return {
     server,
     stateDir,
     send,
-    async ok(method, path, body, type) {
-      const answer = await send(method, path, { body, ...(type === undefined ? {} : { type }) })
-      if (answer.code >= 300) throw new Error(`${method} ${path}: ${answer.code} ${JSON.stringify(answer.body)}`)
-      return answer.body
+    ok,
+    watch,
+    async namespace() {
+      namespaces += 1
+      const name = `test-${namespaces}`
+      await ok('POST', '/api/v1/namespaces', { metadata: { name } })
+      await ok('POST', `/api/v1/namespaces/${name}/serviceaccounts`, { metadata: { name: 'default' } })
+      return `/api/v1/namespaces/${name}`
     },
-    watch(path) {
-      const outgoing = request(cluster.server + path, { agent })
-      const events = readEvents(outgoing)
-      outgoing.end()
-      return events
+    async names(path) {
+      const list = await ok('GET', path)
+      return list.items.map((item: Json) => item.metadata.name)
+    },
+    isGone: async (path) => (await send('GET', path)).code === 404,
+    async eventually(collection, holds) {
+      using events = watch(`${collection}?watch=1&timeoutSeconds=10`)
+      if (await holds()) return
+      for await (const _ of events) if (await holds()) return
+      throw new Error(`never came true for ${collection}`)
     },
     async [Symbol.asyncDispose]() {
       agent.destroy()
