@@ -1,5 +1,6 @@
 // The control plane process: from start to stop.
 import { setTimeout as sleep } from 'node:timers/promises'
+import { status } from '@grpc/grpc-js'
 import { resources } from '../api/index.ts'
 import {
   type AuthorizeImpersonation,
@@ -29,7 +30,7 @@ import {
   renderMetrics,
   type Scope,
 } from '../observability/index.ts'
-import { createXdsServer } from '../xds/index.ts'
+import { createXdsServer, StreamError } from '../xds/index.ts'
 import { createAuthenticators } from './authentication.ts'
 import { type OpenAuthority, openAuthority } from './authority.ts'
 import { type Cluster, followCluster } from './cluster.ts'
@@ -141,6 +142,10 @@ export async function runDiscovery(options: DiscoveryProcess, signal: AbortSigna
         return outcome.caller.identities
       },
       checkNodeIdentity: settings.checkNodeIdentity,
+      admitNode: (type) => {
+        if (type !== 'ztunnel' || settings.servesNodeProxies) return
+        throw new StreamError(status.FAILED_PRECONDITION, 'ztunnel requires PILOT_ENABLE_AMBIENT=true')
+      },
       controlPlane: JSON.stringify({ Component: 'istiod', ID: settings.podName, Info: { version } }),
       version,
       quietTimes: settings.quietTimes,
@@ -166,7 +171,7 @@ export async function runDiscovery(options: DiscoveryProcess, signal: AbortSigna
         authenticators,
         nodeAuthorizerOf: nodeAuthorizers(settings, cluster, () => mesh.current, log),
         metrics: createCaMetrics(metrics, {
-          root: () => ca.authority.material.notAfter,
+          root: () => ca.authority.material.rootNotAfter,
           chain: () => ca.authority.material.notAfter,
         }),
         audit: logging.scope('ca'),

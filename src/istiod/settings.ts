@@ -37,6 +37,8 @@ export interface DiscoverySettings {
   readonly tokenAudiences: readonly string[]
   readonly trustedNodeAccounts: string
   readonly checkNodeIdentity: boolean
+  /** False: node proxies of ambient mode are turned away. */
+  readonly servesNodeProxies: boolean
   readonly quietTimes: { readonly afterMs: number; readonly maxMs: number }
   readonly streamsPerSecond: number
   readonly maxReceiveBytes: number
@@ -95,6 +97,7 @@ export function readSettings(
     tokenAudiences: read.list('TOKEN_AUDIENCES', 'istio-ca'),
     trustedNodeAccounts: env.CA_TRUSTED_NODE_ACCOUNTS ?? `${namespace}/ztunnel`,
     checkNodeIdentity: read.flag('PILOT_ENABLE_XDS_IDENTITY_CHECK', true),
+    servesNodeProxies: read.flag('PILOT_ENABLE_AMBIENT', true),
     quietTimes: {
       afterMs: read.duration('LATEEN_WORKLOAD_DEBOUNCE_AFTER', 10),
       maxMs: read.duration('LATEEN_WORKLOAD_DEBOUNCE_MAX', 100),

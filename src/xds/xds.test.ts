@@ -332,6 +332,25 @@ describe('a client that does not read', { timeout: 60_000 }, () => {
   })
 })
 
+describe('a client that only sends', { timeout: 30_000 }, () => {
+  test('is read no further than it is answered, and does not disturb others', async () => {
+    await using server = await startServer()
+    server.addresses.change({
+      set: Array.from({ length: 200 }, (_, i) => ({ name: `w${i}`, text: 'x'.repeat(10_000) })),
+    })
+    const stream = openRaw(server.port)
+    const before = process.memoryUsage().arrayBuffers
+    // Each would be answered by two megabytes.
+    for (let i = 0; i < 2_000; i += 1) stream.send({ typeUrl: address })
+    await using observed = startClient(server.port)
+    await observed.client.synced
+    server.addresses.change({ set: [{ name: 'w', text: 't' }] })
+    await observed.until((all) => namesOf(all).includes('w'))
+    assert.ok(process.memoryUsage().arrayBuffers - before < 100_000_000)
+    stream.close()
+  })
+})
+
 describe('many clients', { timeout: 30_000 }, () => {
   const running: DeltaClient[] = []
   after(async () => {

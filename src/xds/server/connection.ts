@@ -1,5 +1,6 @@
 // One stream: requests and pushes in one sequence, at most one message on the way, and no more memory than changed names for a client that doesn't read.
 import { randomUUID } from 'node:crypto'
+import { status } from '@grpc/grpc-js'
 import type { Scope } from '../../observability/index.ts'
 import type { discovery } from '../../proto/index.ts'
 import { stepDelta } from './delta.ts'
@@ -7,6 +8,7 @@ import { type ProxyNode, textOf } from './node.ts'
 import type { Wave } from './push-lane.ts'
 import type { SendBudget } from './send-budget.ts'
 import { sotwContent, sotwPush, stepSotw } from './sotw.ts'
+import { StreamError } from './stream-error.ts'
 import { type Content, hasPending, noteChanges, type ServedType, takePending, type Watch } from './watch.ts'
 import { deltaResource, deltaResponse, type Envelope, removedResource, sotwResource, sotwResponse } from './wire.ts'
 
@@ -60,6 +62,9 @@ export interface Connection {
 /** Requests waiting beyond this stop the flow. */
 const mostWaiting = 16
 
+/** Names a client may subscribe to; beyond that it asks for everything. */
+const mostNames = 1_000_000
+
 /** A client opens a stream with one request a type: they are awaited for a moment, so that the order of the answers is ours. */
 const firstPauseMs = 2
 
@@ -80,10 +85,14 @@ export function createConnection(options: ConnectionOptions): Connection {
   function pump(): void {
     clearTimeout(soon)
     soon = undefined
-    while (!sending && !closed) {
-      const next = nextAnswer() ?? nextFollow() ?? nextPush()
-      if (next === undefined) return
-      send(next.watch, next.content)
+    try {
+      while (!sending && !closed) {
+        const next = nextAnswer() ?? nextFollow() ?? nextPush()
+        if (next === undefined) return
+        send(next.watch, next.content)
+      }
+    } catch (error) {
+      outlet.fail(error)
     }
   }
 
@@ -130,6 +139,9 @@ export function createConnection(options: ConnectionOptions): Connection {
         return undefined
       case 'answer':
         watches.set(typeUrl, step.watch)
+        if (step.watch.names.size > mostNames) {
+          throw new StreamError(status.RESOURCE_EXHAUSTED, `at most ${mostNames} names of a type can be subscribed to`)
+        }
         if (request.kind === 'delta' || known === undefined) afterAnswer(type)
         return { watch: step.watch, content: step.content }
     }
