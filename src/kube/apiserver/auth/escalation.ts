@@ -30,6 +30,7 @@ export function createEscalationCheck(
       if (kind.group !== group || object === undefined || (operation !== 'CREATE' && operation !== 'UPDATE')) return
       if (user.groups.includes('system:masters')) return
       const target = object as RbacObject
+      if (grantsTheSame(target, request.oldObject as RbacObject | undefined)) return
       const isRole = kind.plural === 'roles' || kind.plural === 'clusterroles'
       const { roleRef } = target
       const refName = roleRef?.name ?? ''
@@ -47,6 +48,13 @@ export function createEscalationCheck(
       throw forbidden(kind, request.name, why)
     },
   }
+}
+
+function grantsTheSame(target: RbacObject, old: RbacObject | undefined): boolean {
+  if (old === undefined) return false
+  const granted = (object: RbacObject & { subjects?: unknown }): string =>
+    JSON.stringify([object.rules, object.aggregationRule, object.roleRef, object.subjects])
+  return granted(target) === granted(old)
 }
 
 /** The rules of an aggregated role can become anything. */
