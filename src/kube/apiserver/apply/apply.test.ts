@@ -110,10 +110,7 @@ test('items of a keyed list belong to whoever applied them; a key left out has i
     ],
   })
   assert.deepEqual(apply(second, x({ ports: [{ port: 443 }] }), 'b').spec, {
-    ports: [
-      { port: 80, name: 'http' },
-      { port: 443 },
-    ],
+    ports: [{ port: 80, name: 'http' }, { port: 443 }],
   })
 })
 
