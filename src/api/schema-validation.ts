@@ -217,18 +217,15 @@ function checkNumber(schema: Schema, value: number, path: string, causes: Cause[
   }
 }
 
-const patterns = new Map<string, RegExp | undefined>()
-
 /** A pattern that JavaScript cannot read (RE2 only) is not enforced: refusing everything would make the kind unusable. */
 function patternMatches(pattern: string, value: string): boolean {
-  if (!patterns.has(pattern)) {
-    try {
-      patterns.set(pattern, new RegExp(pattern, 'u'))
-    } catch {
-      patterns.set(pattern, undefined)
-    }
+  let expression: RegExp
+  try {
+    expression = new RegExp(pattern, 'u')
+  } catch {
+    return true
   }
-  return patterns.get(pattern)?.test(value) ?? true
+  return expression.test(value)
 }
 
 function formatMatches(format: string, value: string): boolean {
