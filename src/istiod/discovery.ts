@@ -1,7 +1,5 @@
 // The control plane process: from start to stop.
-import { setTimeout as sleep } from 'node:timers/promises'
 import { status } from '@grpc/grpc-js'
-import { resources } from '../api/index.ts'
 import {
   type AuthorizeImpersonation,
   authenticate,
@@ -14,13 +12,8 @@ import {
 } from '../ca/index.ts'
 import { createGraph } from '../collections/index.ts'
 import { loadSchemaProblems, type MeshConfig } from '../config/index.ts'
-import {
-  type AmbientIndex,
-  createAmbientIndex,
-  createAmbientInputs,
-  runAddressAllocation,
-} from '../discovery/ambient/index.ts'
-import { createKubeClient, type KubeClient, runLeaderElection } from '../kube/index.ts'
+import { createAmbientIndex, createAmbientInputs } from '../discovery/ambient/index.ts'
+import { createKubeClient } from '../kube/index.ts'
 import {
   createMetricsRegistry,
   expositionContentType,
@@ -32,15 +25,14 @@ import {
 } from '../observability/index.ts'
 import { createXdsServer, StreamError } from '../xds/index.ts'
 import { createAuthenticators } from './authentication.ts'
-import { type OpenAuthority, openAuthority } from './authority.ts'
+import { openAuthority } from './authority.ts'
 import { type Cluster, followCluster } from './cluster.ts'
 import { debugRoutes } from './debug.ts'
 import { serveGrpc } from './grpc-server.ts'
 import { jsonReply, type Route, serveHttp, textReply } from './http-server.ts'
+import { lead } from './leadership.ts'
 import { followMeshConfig } from './mesh-config.ts'
-import { distributeRoot } from './root-distribution.ts'
 import type { DiscoverySettings } from './settings.ts'
-import { writeConditions } from './status-writer.ts'
 
 export interface DiscoveryProcess {
   readonly settings: DiscoverySettings
@@ -200,70 +192,6 @@ export async function runDiscovery(options: DiscoveryProcess, signal: AbortSigna
     log.info('stopping')
   } catch (error) {
     if (!signal.aborted) throw error
-  }
-}
-
-interface Leadership {
-  readonly settings: DiscoverySettings
-  readonly client: KubeClient
-  readonly cluster: Cluster
-  readonly index: AmbientIndex
-  readonly inputs: ReturnType<typeof createAmbientInputs>
-  readonly ca: OpenAuthority
-  readonly log: Scope
-}
-
-/** Everything that writes to the API server, by one process at a time. */
-async function lead(leadership: Leadership, signal: AbortSignal): Promise<void> {
-  const { settings, client, log } = leadership
-  if (!settings.leaderElection) return write(leadership, signal)
-  const suffix = settings.revision === 'default' ? '' : `-${settings.revision}`
-  await runLeaderElection(
-    {
-      client,
-      namespace: settings.namespace,
-      name: `lateen-leader${suffix}`,
-      identity: settings.podName,
-      lead: (leading) => write(leadership, leading),
-      log,
-    },
-    signal,
-  )
-}
-
-async function write(
-  { settings, client, cluster, index, inputs, ca, log }: Leadership,
-  signal: AbortSignal,
-): Promise<void> {
-  const allocation = settings.ambient.allocateAddresses
-    ? runAddressAllocation({
-        ...settings.addressRanges,
-        exhausted: (entry, host, prefix) => log.error('no address is left for a host', { entry, host, prefix }),
-        entries: inputs.collections.serviceEntries,
-        patchStatus: async (entry, patch) => {
-          await client.patch(
-            resources.serviceEntries,
-            entry.metadata,
-            { kind: 'json', body: patch },
-            { subresource: 'status' },
-          )
-        },
-        failed: (entry, error) =>
-          log.error('addresses could not be written', {
-            entry: `${entry.metadata.namespace ?? ''}/${entry.metadata.name}`,
-            reason: String(error),
-          }),
-        delay: (ms) => sleep(ms, undefined, { signal }),
-      })
-    : undefined
-  try {
-    await Promise.all([
-      distributeRoot(client, cluster.informers.namespaces, ca.authority, log, signal),
-      ca.rotate(signal),
-      ...(settings.writeStatus ? [writeConditions(client, cluster, index.conditions, log, signal)] : []),
-    ])
-  } finally {
-    await allocation?.close()
   }
 }
 

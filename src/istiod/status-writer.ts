@@ -34,6 +34,7 @@ export async function writeConditions(
     WorkloadEntry: cluster.informers.workloadEntries,
     AuthorizationPolicy: cluster.informers.authorizationPolicies,
   }
+  const told = new Set<Kind>()
   const work = pendingWork(reconcile, (object, error, attempt) => {
     const level = attempt === 5 ? 'error' : 'debug'
     log[level]('conditions could not be written', { object, attempt, reason: textOf(error) })
@@ -52,8 +53,15 @@ export async function writeConditions(
     try {
       await client.patch(resourceOf[kind], { namespace, name }, { kind: 'merge', body }, { subresource: 'status' })
     } catch (error) {
-      if (!isKubeError(error, 404)) throw error
+      if (isKubeError(error, 403)) forbidden(kind, error)
+      else if (!isKubeError(error, 404)) throw error
     }
+  }
+
+  function forbidden(kind: Kind, error: Error): void {
+    if (told.has(kind)) return
+    told.add(kind)
+    log.warn('conditions may not be written: grant patch on the status', { kind, reason: error.message })
   }
 
   const ends = [

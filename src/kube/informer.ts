@@ -59,23 +59,17 @@ export function createInformer<T extends KubeObject>(
     }
   }
 
+  const backoff = createBackoff(times.firstRetryMs, times.mostRetryMs)
+  const missingBackoff = createBackoff(times.firstRetryMs, times.mostMissingRetryMs)
+  /** Where to go on watching; undefined: only a new list tells what is there. */
+  let resourceVersion: string | undefined
+  let missingSince: number | undefined
   const done = follow()
 
   async function follow(): Promise<void> {
-    const backoff = createBackoff(times.firstRetryMs, times.mostRetryMs)
-    const missingBackoff = createBackoff(times.firstRetryMs, times.mostMissingRetryMs)
-    let resourceVersion: string | undefined
-    let missingSince: number | undefined
     while (!stop.signal.aborted) {
       try {
-        if (resourceVersion === undefined) {
-          const listing = await listAll<T>(transport, resource, options, stop.signal)
-          resourceVersion = listing.resourceVersion
-          missingSince = undefined
-          missingBackoff.reset()
-          deliver(store.replaceAll(listing.items))
-          synced.resolve()
-        }
+        resourceVersion ??= await list()
         const startedAt = Date.now()
         resourceVersion = await watch(resourceVersion)
         // A server that ends every watch at once is not asked in a tight loop.
@@ -83,34 +77,45 @@ export function createInformer<T extends KubeObject>(
         else backoff.reset()
       } catch (error) {
         if (stop.signal.aborted) break
-        const watchFailed = resourceVersion !== undefined
-        if (error instanceof WatchBroken) {
-          resourceVersion = isKubeError(error.cause, 410) ? undefined : error.resourceVersion
-          if (error.sawEvents) backoff.reset()
-        }
-        const reason = error instanceof WatchBroken ? error.cause : error
-        // An invalid or forgotten version, or a kind that vanished: only a new list tells what is there.
-        if (watchFailed && isKubeError(reason) && reason.code >= 400 && reason.code < 500 && reason.code !== 429) {
-          resourceVersion = undefined
-        }
-        if (!watchFailed && isKubeError(reason, 404)) {
-          missingSince ??= Date.now()
-          if (store.size === 0 || Date.now() - missingSince >= times.missingKindMs) {
-            deliver(store.replaceAll([]))
-            synced.resolve()
-          }
-          log.debug('the API server does not know this kind', what)
-          await pause(missingBackoff)
-          continue
-        }
-        if (!(watchFailed && isKubeError(reason, 410))) {
-          const level = isKubeError(reason, 0) && watchFailed ? 'debug' : 'warn'
-          log[level](watchFailed ? 'a watch broke' : 'a list failed', { ...what, reason: textOf(reason) })
-        }
-        await pause(backoff)
+        if (error instanceof WatchBroken) await recoverWatch(error)
+        else await recoverList(error)
       }
     }
     synced.reject(new KubeError(`${resource.plural}: the informer was closed`, { code: 0, reason: 'Closed' }))
+  }
+
+  async function list(): Promise<string> {
+    const listing = await listAll<T>(transport, resource, options, stop.signal)
+    missingSince = undefined
+    missingBackoff.reset()
+    deliver(store.replaceAll(listing.items))
+    synced.resolve()
+    return listing.resourceVersion
+  }
+
+  async function recoverWatch({ cause, resourceVersion: reached, sawEvents }: WatchBroken): Promise<void> {
+    if (sawEvents) backoff.reset()
+    // Refused: the version is too old or invalid, or the kind vanished.
+    const isRefused = isKubeError(cause) && cause.code >= 400 && cause.code < 500 && cause.code !== 429
+    resourceVersion = isRefused ? undefined : reached
+    const isUsual = isKubeError(cause, 410) || isKubeError(cause, 0)
+    log[isUsual ? 'debug' : 'warn']('a watch broke', { ...what, reason: textOf(cause) })
+    await pause(backoff)
+  }
+
+  async function recoverList(error: unknown): Promise<void> {
+    if (!isKubeError(error, 404)) {
+      log.warn('a list failed', { ...what, reason: textOf(error) })
+      await pause(backoff)
+      return
+    }
+    missingSince ??= Date.now()
+    if (store.size === 0 || Date.now() - missingSince >= times.missingKindMs) {
+      deliver(store.replaceAll([]))
+      synced.resolve()
+    }
+    log.debug('the API server does not know this kind', what)
+    await pause(missingBackoff)
   }
 
   async function pause(backoff: { wait(signal: AbortSignal): Promise<void> }): Promise<void> {

@@ -1,0 +1,75 @@
+// What the control plane writes to the API server, by one process at a time: root certificates, conditions, addresses, the renewed root.
+import { setTimeout as sleep } from 'node:timers/promises'
+import { resources } from '../api/index.ts'
+import { type AmbientIndex, type AmbientInputs, runAddressAllocation } from '../discovery/ambient/index.ts'
+import { type KubeClient, runLeaderElection } from '../kube/index.ts'
+import type { Scope } from '../observability/index.ts'
+import type { OpenAuthority } from './authority.ts'
+import type { Cluster } from './cluster.ts'
+import { distributeRoot } from './root-distribution.ts'
+import type { DiscoverySettings } from './settings.ts'
+import { writeConditions } from './status-writer.ts'
+
+export interface Leadership {
+  readonly settings: DiscoverySettings
+  readonly client: KubeClient
+  readonly cluster: Cluster
+  readonly index: AmbientIndex
+  readonly inputs: AmbientInputs
+  readonly ca: OpenAuthority
+  readonly log: Scope
+}
+
+/** Writes to the API server while it holds the lease, until the signal aborts. */
+export async function lead(leadership: Leadership, signal: AbortSignal): Promise<void> {
+  const { settings, client, log } = leadership
+  if (!settings.leaderElection) return write(leadership, signal)
+  const suffix = settings.revision === 'default' ? '' : `-${settings.revision}`
+  await runLeaderElection(
+    {
+      client,
+      namespace: settings.namespace,
+      name: `lateen-leader${suffix}`,
+      identity: settings.podName,
+      lead: (leading) => write(leadership, leading),
+      log,
+    },
+    signal,
+  )
+}
+
+async function write(
+  { settings, client, cluster, index, inputs, ca, log }: Leadership,
+  signal: AbortSignal,
+): Promise<void> {
+  const allocation = settings.ambient.allocateAddresses
+    ? runAddressAllocation({
+        ...settings.addressRanges,
+        exhausted: (entry, host, prefix) => log.error('no address is left for a host', { entry, host, prefix }),
+        entries: inputs.collections.serviceEntries,
+        patchStatus: async (entry, patch) => {
+          await client.patch(
+            resources.serviceEntries,
+            entry.metadata,
+            { kind: 'json', body: patch },
+            { subresource: 'status' },
+          )
+        },
+        failed: (entry, error) =>
+          log.error('addresses could not be written', {
+            entry: `${entry.metadata.namespace ?? ''}/${entry.metadata.name}`,
+            reason: String(error),
+          }),
+        delay: (ms) => sleep(ms, undefined, { signal }),
+      })
+    : undefined
+  try {
+    await Promise.all([
+      distributeRoot(client, cluster.informers.namespaces, ca.authority, log, signal),
+      ca.rotate(signal),
+      ...(settings.writeStatus ? [writeConditions(client, cluster, index.conditions, log, signal)] : []),
+    ])
+  } finally {
+    await allocation?.close()
+  }
+}
