@@ -14,6 +14,7 @@ import { runInbound } from './ztunnel/inbound.ts'
 import { runLoadBalancing } from './ztunnel/load-balancing.ts'
 import { runOutbound } from './ztunnel/outbound.ts'
 import { runRbac } from './ztunnel/rbac.ts'
+import { pendingScenario, runScenario } from './ztunnel/scenarios.ts'
 import { runServiceLookup } from './ztunnel/service-lookup.ts'
 import type { SuiteFile, TopicRunner } from './ztunnel/topic.ts'
 import { runWireFormats } from './ztunnel/wire-formats.ts'
@@ -27,6 +28,7 @@ const runners: Readonly<Record<string, TopicRunner>> = {
   rbac: runRbac,
   endpoints: runEndpoints,
   config: runConfig,
+  scenarios: runScenario,
   zds: runZds,
   'hbone-pool': runHbonePool,
   admin: runAdmin,
@@ -42,9 +44,15 @@ export const cases: ListCases = (suiteDir) =>
     .flatMap((name) => {
       const file = parse(readFileSync(join(suiteDir, name), 'utf8')) as SuiteFile
       const run = runners[file.topic]
-      return file.cases.map((one) => ({
-        name: `${file.topic}/${one.name}`,
-        ...(run === undefined ? { pending: `topic ${file.topic} has no runner yet` } : {}),
-        run: () => run?.(one, file.defaults ?? {}),
-      }))
+      return file.cases.map((one) => {
+        const pending = run === undefined ? `no runner of topic ${file.topic}` : pendingOf(file.topic, one.name)
+        return {
+          name: `${file.topic}/${one.name}`,
+          ...(pending === undefined ? {} : { pending }),
+          run: () => run?.(one, file.defaults ?? {}),
+        }
+      })
     })
+
+const pendingOf = (topic: string, name: string): string | undefined =>
+  topic === 'scenarios' ? pendingScenario(name) : undefined

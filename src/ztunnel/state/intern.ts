@@ -3,10 +3,9 @@
 export interface Interner {
   text(value: string): string
   ports(entries: readonly (readonly [servicePort: number, targetPort: number])[]): ReadonlyMap<number, number>
-  /** Drops what was collected, so that removed workloads do not pin their texts for ever. */
-  clear(): void
 }
 
+/** Then the collection starts anew, so that what was removed does not stay for ever. */
 const limit = 50_000
 
 export function createInterner(): Interner {
@@ -28,10 +27,6 @@ export function createInterner(): Interner {
       const map = new Map(entries)
       portMaps.set(key, map)
       return map
-    },
-    clear() {
-      texts.clear()
-      portMaps.clear()
     },
   }
 }

@@ -10,7 +10,6 @@ export interface ServiceIndex {
   values(): Iterable<Service>
   put(service: Service): Service | undefined
   remove(key: string): Service | undefined
-  clear(): void
 }
 
 /** The one a client gets of several services: its own namespace's, else the last canonical, else the first. */
@@ -118,9 +117,6 @@ export function createServiceIndex(): ServiceIndex {
       for (const vip of old.vips) takeFrom(vips(vip.network), vip.ip, key)
       removeBlocks(old, key)
       return old
-    },
-    clear() {
-      for (const map of [byKey, byHostname, byVip, blocksByNetwork]) map.clear()
     },
   }
 
