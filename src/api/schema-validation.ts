@@ -219,13 +219,17 @@ function checkNumber(schema: Schema, value: number, path: string, causes: Cause[
 
 /** A pattern that JavaScript cannot read (RE2 only) is not enforced: refusing everything would make the kind unusable. */
 function patternMatches(pattern: string, value: string): boolean {
-  let expression: RegExp
+  const expression = expressionOf(pattern, 'u') ?? expressionOf(pattern, '')
+  return expression === undefined || expression.test(value)
+}
+
+/** Undefined when the pattern is not valid with these flags: without `u`, escapes that mean nothing are allowed. */
+function expressionOf(pattern: string, flags: string): RegExp | undefined {
   try {
-    expression = new RegExp(pattern, 'u')
+    return new RegExp(pattern, flags)
   } catch {
-    return true
+    return undefined
   }
-  return expression.test(value)
 }
 
 function formatMatches(format: string, value: string): boolean {
