@@ -36,7 +36,7 @@ interface LeaseSpec {
   leaseTransitions?: number
 }
 
-/** Tries to lead until the signal aborts; then steps down and gives the lease back. Rejects when `lead` rejects for another reason. */
+/** Tries to lead until the signal aborts; then steps down and gives the lease back. When `lead` rejects, the lease is given back and tried for again. */
 export async function runLeaderElection(options: LeaderElectionOptions, signal: AbortSignal): Promise<void> {
   const times = { ...defaultTimes, ...options.times }
   const holder = leaseHolder(options, times)
@@ -57,29 +57,25 @@ async function leadWhileHolding(
   signal: AbortSignal,
 ): Promise<void> {
   const lost = new AbortController()
-  const leading = options.lead(AbortSignal.any([signal, lost.signal]))
-  let failed = false
-  leading.catch(() => {
-    failed = true
+  const ends = AbortSignal.any([signal, lost.signal])
+  const leading = options.lead(ends).catch((error: unknown) => {
+    if (ends.aborted) return
+    // The next try of any process, also of this one, may do better.
+    options.log.error('the work of the leader failed', { lease: options.name, reason: textOf(error) })
     lost.abort()
   })
   let heldAt = performance.now()
-  while (!signal.aborted && !lost.signal.aborted) {
-    await pause(times.retryMs, AbortSignal.any([signal, lost.signal]))
-    if (signal.aborted || lost.signal.aborted) break
+  let isTaken = false
+  while (!ends.aborted) {
+    await pause(times.retryMs, ends)
+    if (ends.aborted) break
     const outcome = await holder.renew()
     if (outcome === 'held') heldAt = performance.now()
-    if (outcome === 'taken' || performance.now() - heldAt > times.renewDeadlineMs) lost.abort()
+    isTaken = outcome === 'taken'
+    if (isTaken || performance.now() - heldAt > times.renewDeadlineMs) lost.abort()
   }
-  try {
-    await leading
-  } catch (error) {
-    if (failed && !signal.aborted) {
-      await holder.release()
-      throw error
-    }
-  }
-  if (signal.aborted) await holder.release()
+  await leading
+  if (!isTaken) await holder.release()
 }
 
 interface LeaseHolder {
@@ -139,7 +135,7 @@ function leaseHolder(options: LeaderElectionOptions, times: LeaseTimes): LeaseHo
       if (isKubeError(error, 409)) return 'unknown'
       log.debug('the lease could not be read or written', {
         lease: name,
-        reason: error instanceof Error ? error.message : String(error),
+        reason: textOf(error),
       })
       return 'unknown'
     }
@@ -156,7 +152,7 @@ function leaseHolder(options: LeaderElectionOptions, times: LeaseTimes): LeaseHo
       } catch (error) {
         log.debug('the lease could not be given back; it will expire', {
           lease: name,
-          reason: error instanceof Error ? error.message : String(error),
+          reason: textOf(error),
         })
       }
     },
@@ -169,4 +165,8 @@ async function pause(ms: number, signal: AbortSignal): Promise<void> {
   } catch {
     // Aborted: the caller looks at the signal.
   }
+}
+
+function textOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error)
 }

@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import { fromBinary } from '@bufbuild/protobuf'
-import { type KubeObject, resources } from '../../src/api/index.ts'
+import { type KubeObject, type Resource, resources } from '../../src/api/index.ts'
 import { createCaClient } from '../../src/ca/client/index.ts'
 import { readSettings, runDiscovery } from '../../src/istiod/index.ts'
 import { type EmbeddedApi, startEmbeddedApi } from '../../src/kube/apiserver/index.ts'
@@ -287,6 +287,42 @@ describe('the control plane', { timeout: 60_000 }, () => {
     assert.match(await proxy.refused, /authentication failure/)
     assert.equal(proxy.held.size, 0)
     await proxy.client[Symbol.asyncDispose]()
+  })
+
+  test('writes automatic addresses and conditions into the status of objects', async () => {
+    const { client } = plane
+    type WithStatus = KubeObject<
+      unknown,
+      { addresses?: { host: string; value: string }[]; conditions?: { type: string; status: string }[] }
+    >
+    const entry: WithStatus = {
+      apiVersion: 'networking.istio.io/v1',
+      kind: 'ServiceEntry',
+      metadata: { namespace: 'app', name: 'external' },
+      spec: { hosts: ['external.example'], resolution: 'DNS', ports: [{ number: 443, name: 'tls', protocol: 'TLS' }] },
+    }
+    const policy: WithStatus = {
+      apiVersion: 'security.istio.io/v1',
+      kind: 'AuthorizationPolicy',
+      metadata: { namespace: 'app', name: 'l4' },
+      spec: { action: 'DENY', rules: [{ to: [{ operation: { ports: ['9999'] } }] }] },
+    }
+    const eventually = async (resource: Resource, name: string, holds: (object: WithStatus) => boolean) => {
+      await using informer = client.informer<WithStatus>(resource, { namespace: 'app' })
+      await new Promise<void>((resolve) => {
+        informer.subscribe((changes) => {
+          if (changes.some(({ object }) => object.metadata.name === name && holds(object))) resolve()
+        })
+      })
+    }
+    await client.create(resources.serviceEntries, entry)
+    await eventually(resources.serviceEntries, 'external', ({ status }) =>
+      (status?.addresses ?? []).some(({ host, value }) => host === 'external.example' && value.startsWith('240.240.')),
+    )
+    await client.create(resources.authorizationPolicies, policy)
+    await eventually(resources.authorizationPolicies, 'l4', ({ status }) =>
+      (status?.conditions ?? []).some((one) => one.type === 'ZtunnelAccepted' && one.status === 'True'),
+    )
   })
 
   test('tells readiness, metrics and the state of its clients', async () => {
