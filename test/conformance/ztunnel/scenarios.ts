@@ -13,7 +13,6 @@ import { type Data, socketAddress, type TopicRunner } from './topic.ts'
 
 const limitMs = 15_000
 const patienceMs = 5000
-/** A peer that does not speak TLS is given up by then. */
 const probePatienceMs = 2000
 
 const pendingNames: Readonly<Record<string, string>> = {
@@ -163,8 +162,12 @@ async function probeOne(world: ScenarioWorld, pod: string, to: { ip: string; por
   })
   socket.resume()
   socket.write('GET / HTTP/1.1\r\nhost: x\r\n\r\n')
-  await Promise.race([new Promise((resolve) => socket.once('close', resolve)), delay(probePatienceMs)])
+  const ended = new Promise<'ended'>((resolve) => {
+    for (const event of ['end', 'close']) socket.once(event, () => resolve('ended'))
+  })
+  const outcome = await Promise.race([ended, delay(probePatienceMs, 'open' as const)])
   socket.destroy()
+  if (outcome === 'open') return 'still open'
   return answered ? 'answered' : 'request'
 }
 
