@@ -9,6 +9,8 @@ export interface AppWorld {
   readonly pod: string
   /** Of the pod's own identity. */
   readonly credentials: TlsCredentials
+  /** Where a gateway sends what its tunnels carry. */
+  readonly forwardTo: string
   /** Addresses of clients as the application sees them. */
   readonly seen: string[]
 }
@@ -39,6 +41,18 @@ export const apps: Readonly<Record<string, App>> = {
     await serveHbone(world, (stream) => {
       stream.write('waypoint\n')
       stream.pipe(stream)
+    })
+  },
+  'hbone-forward-to-echo': async (world) => {
+    await serveHbone(world, (stream) => {
+      world.lab.connect(world.pod, { ip: world.forwardTo, port: hbonePort }).then(
+        (onward) => {
+          ignoreErrors(onward)
+          stream.pipe(onward)
+          onward.pipe(stream)
+        },
+        () => stream.destroy(),
+      )
     })
   },
   'proxy-protocol-forwarder': async ({ lab, pod }) => {

@@ -22,7 +22,7 @@ export interface ScenarioWorld extends AsyncDisposable {
 type GatewayInit = MessageInitShape<typeof proto.GatewayAddressSchema>
 
 /** These applications hold port 15008 themselves, so no proxy can serve their pods. */
-const endsHbone = new Set(['hbone-echo'])
+const endsHbone = new Set(['hbone-echo', 'hbone-forward-to-echo'])
 
 export async function buildScenario(one: Data): Promise<ScenarioWorld> {
   const pods = Object.entries(one.pods as Record<string, Data>)
@@ -75,7 +75,7 @@ export async function buildScenario(one: Data): Promise<ScenarioWorld> {
     })
     const app = pod.app === undefined ? undefined : apps[pod.app]
     const own = await credentials(spiffeId(identity))
-    await app?.({ lab, pod: name, credentials: own, seen })
+    await app?.({ lab, pod: name, credentials: own, forwardTo: addresses.get('echo') ?? '', seen })
   }
   for (const node of nodes) {
     const name = `ztunnel-${node}`

@@ -16,7 +16,6 @@ const patienceMs = 5000
 const probePatienceMs = 2000
 
 const pendingNames: Readonly<Record<string, string>> = {
-  'double-hbone': 'needs a gateway that hands an inner tunnel on to another pod',
   'revoked-client-certificate': 'needs a revocation list signed by the test authority',
 }
 
