@@ -274,6 +274,32 @@ describe('refusals', { timeout: 20_000 }, () => {
   })
 })
 
+describe('a server that accepts and says nothing', { timeout: 20_000 }, () => {
+  test('is given up after the connect timeout, and tried again', async () => {
+    const silent = createServer((socket) => socket.on('error', () => {}))
+    silent.listen(0, '127.0.0.1')
+    await once(silent, 'listening')
+    const reasons: string[] = []
+    const twice = Promise.withResolvers<void>()
+    const { port } = silent.address() as AddressInfo
+    {
+      await using _observed = startClient(port, {
+        times: { connectTimeoutMs: 100, mostRetryMs: 50 },
+        log: {
+          ...log,
+          log(_level, _message, fields) {
+            if (reasons.push(String(fields?.reason)) === 2) twice.resolve()
+          },
+        },
+      })
+      await twice.promise
+    }
+    assert.match(reasons[0] ?? '', /no connection within 100 ms/)
+    silent.close()
+    await once(silent, 'close')
+  })
+})
+
 describe('raw requests', { timeout: 20_000 }, () => {
   test('stale nonces and unknown types are not answered', async () => {
     await using server = await startServer()
