@@ -2,6 +2,7 @@
 import { fromBinary, toBinary } from '@bufbuild/protobuf'
 import { type ChannelOptions, Client, connectivityState, credentials, Metadata, type ServiceError } from '@grpc/grpc-js'
 import { discovery } from '../../proto/index.ts'
+import { AbandonableCredentials } from './abandonable-credentials.ts'
 import type { DeltaRequest } from './holdings.ts'
 import type { DeltaClientOptions } from './options.ts'
 import type { StreamEnd } from './recycling.ts'
@@ -22,7 +23,8 @@ export async function openDeltaStream(
 ): Promise<DeltaStream> {
   const metadata = new Metadata()
   for (const [name, value] of Object.entries(await options.headers())) metadata.set(name, value)
-  const client = new Client(options.address, await channelCredentials(options), channelOptions(options))
+  const channel = await channelCredentials(options)
+  const client = new Client(options.address, channel, channelOptions(options))
   const ended = Promise.withResolvers<StreamEnd>()
   const call = client.makeBidiStreamRequest(
     deltaMethod,
@@ -42,6 +44,7 @@ export async function openDeltaStream(
     ended.resolve(end)
     call.cancel()
     client.close()
+    if (channel instanceof AbandonableCredentials) channel.abandon()
   }
 
   call.on('data', onResponse)
@@ -71,7 +74,7 @@ function watchUntilReady(client: Client, onReady: () => void): void {
 
 async function channelCredentials(options: DeltaClientOptions) {
   if (options.transport.kind === 'plaintext') return credentials.createInsecure()
-  return credentials.createSsl(Buffer.from(await options.transport.roots()))
+  return new AbandonableCredentials(credentials.createSsl(Buffer.from(await options.transport.roots())))
 }
 
 function channelOptions(options: DeltaClientOptions): ChannelOptions {
