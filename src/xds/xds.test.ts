@@ -276,7 +276,7 @@ describe('refusals', { timeout: 20_000 }, () => {
 
 describe('a server that accepts and says nothing', { timeout: 20_000 }, () => {
   test('is given up after the connect timeout, and tried again', async () => {
-    const silent = createServer((socket) => socket.on('error', () => {}))
+    const silent = createServer((socket) => socket.on('error', () => {}).resume())
     silent.listen(0, '127.0.0.1')
     await once(silent, 'listening')
     const reasons: string[] = []
