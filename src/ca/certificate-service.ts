@@ -166,10 +166,10 @@ export interface CertificateServiceBinding {
 
 type Call = ServerUnaryCall<ca.IstioCertificateRequest, ca.IstioCertificateResponse>
 
-/** `requestOf` tells who is at the other end of a call; by default requestOfCall. */
+/** `requestOf` tells who is at the other end of a call, as requestOfCall does. */
 export function bindCertificateService(
   service: CertificateService,
-  requestOf: (call: Call) => AuthenticationRequest = (call) => requestOfCall(call),
+  requestOf: (call: Call) => AuthenticationRequest,
 ): CertificateServiceBinding {
   return {
     definition: certificateServiceDefinition,
@@ -199,11 +199,11 @@ export function bindCertificateService(
 
 /**
  * The peer and metadata of a gRPC call. A client certificate counts only where the TLS layer has verified it against the server's
- * client roots (grpc-js reports no other) and it names one workload, of these trust domains when they are given.
+ * client roots (grpc-js reports no other) and it names one workload of these trust domains.
  */
 export function requestOfCall(
   call: Pick<Call, 'getPeer' | 'metadata' | 'getAuthContext'>,
-  trustDomains?: readonly string[],
+  trustDomains: readonly string[],
 ): AuthenticationRequest {
   const { sslPeerCertificate } = call.getAuthContext()
   const leaf = sslPeerCertificate === undefined ? undefined : new X509Certificate(sslPeerCertificate.raw)

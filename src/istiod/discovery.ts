@@ -114,6 +114,8 @@ export async function runDiscovery(options: DiscoveryProcess, signal: AbortSigna
     await untilAborted(index.whenSynced, signal)
     log.info('configuration is read', { server: client.server })
 
+    const requestOf = (call: Parameters<typeof requestOfCall>[0]) =>
+      requestOfCall(call, [mesh.current.trustDomain, ...mesh.current.trustDomainAliases])
     const authenticators = createAuthenticators({
       client,
       clusterId: settings.clusterId,
@@ -129,7 +131,7 @@ export async function runDiscovery(options: DiscoveryProcess, signal: AbortSigna
         { source: index.workloads, isWildcard: true },
       ],
       authenticate: async (call) => {
-        const outcome = await authenticate(authenticators, requestOfCall(call))
+        const outcome = await authenticate(authenticators, requestOf(call))
         if (outcome.kind === 'refused') throw new Error(outcome.reasons.join('; '))
         return outcome.caller.identities
       },
@@ -168,6 +170,7 @@ export async function runDiscovery(options: DiscoveryProcess, signal: AbortSigna
         }),
         audit: logging.scope('ca'),
       }),
+      requestOf,
     )
     const grpc = await serveGrpc(
       settings,

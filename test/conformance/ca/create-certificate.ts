@@ -14,6 +14,7 @@ import {
   createCertificateService,
   createNodeAuthorizer,
   parseTrustedAccounts,
+  requestOfCall,
   type SigningMaterial,
   signingMaterial,
 } from '../../../src/ca/index.ts'
@@ -122,7 +123,9 @@ async function ask(
     metrics: createCaMetrics(registry),
     audit: silentLogging().scope('ca'),
   })
-  const { definition, implementation } = bindCertificateService(service)
+  const { definition, implementation } = bindCertificateService(service, (call) =>
+    requestOfCall(call, ['cluster.local']),
+  )
   const server = new Server()
   server.addService(definition, implementation)
   const port = await new Promise<number>((resolve, reject) => {
