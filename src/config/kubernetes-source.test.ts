@@ -13,7 +13,7 @@ const thing = (name: string, ok: boolean, labels: Record<string, string> = {}): 
   spec: { ok },
 })
 
-function follow() {
+function follow(takesBroken = false) {
   let listener: (changes: readonly ObjectChange<Thing>[]) => void = () => {}
   const informer: Informer<Thing> = {
     synced: Promise.resolve(),
@@ -38,6 +38,7 @@ function follow() {
       waves += 1
       body()
     },
+    takesBroken,
     accepts: ({ metadata }) => metadata.labels?.rev !== 'other',
     problems: ({ spec }) => (spec?.ok === true ? [] : ['spec.ok: expected true']),
     log: {
@@ -66,6 +67,24 @@ describe('a followed kind', () => {
     assert.equal(kept.get('a'), good)
     assert.deepEqual(errors, ['an invalid object is not taken; the last valid one stays: spec.ok: expected true'])
     change({ kind: 'deleted', object: bad })
+    assert.equal(kept.size, 0)
+  })
+
+  test('a broken object that restricts is taken where no valid one was before it', () => {
+    const { kept, errors, change } = follow(true)
+    const [good, bad] = [thing('a', true), thing('a', false)]
+    change({ kind: 'added', object: bad })
+    assert.equal(kept.get('a'), bad)
+    assert.match(errors[0] ?? '', /restricts more than it may have meant to.*: spec.ok: expected true$/)
+    change({ kind: 'updated', object: good, old: bad }, { kind: 'updated', object: bad, old: good })
+    assert.equal(kept.get('a'), good)
+    change({ kind: 'deleted', object: bad }, { kind: 'added', object: bad })
+    assert.equal(kept.get('a'), bad)
+  })
+
+  test('a new broken object of another kind is left out', () => {
+    const { kept, change } = follow()
+    change({ kind: 'added', object: thing('a', false) })
     assert.equal(kept.size, 0)
   })
 

@@ -40,6 +40,9 @@ const checked: ReadonlySet<AmbientKind> = new Set([
   'gatewayClasses',
 ])
 
+/** A policy that cannot be read must not leave open what it was to close: the index reads it as the narrowest it may mean. */
+const restricting: ReadonlySet<AmbientKind> = new Set(['authorizationPolicies', 'peerAuthentications'])
+
 /** Starts following at once. */
 export function followCluster(options: ClusterOptions): Cluster {
   const { client, inputs, log } = options
@@ -54,6 +57,7 @@ export function followCluster(options: ClusterOptions): Cluster {
       transaction: (body) => inputs.graph.transaction(body),
       ...(ofRevision.has(kind) ? { accepts: (object: KubeObject) => isOfRevision(object, options.revision) } : {}),
       ...(checked.has(kind) ? { problems: (object: KubeObject) => options.problems(resource, object) } : {}),
+      takesBroken: restricting.has(kind),
       log,
     })
     stack.defer(stop)
