@@ -6,7 +6,7 @@ import type { Base } from './base.ts'
 import { objectKey } from './inputs.ts'
 import { containsLabels } from './labels.ts'
 import type { AmbientObjectGraph } from './object-graph.ts'
-import { convertAuthorizationPolicy, selectedLabels } from './policies/authorization-policy.ts'
+import { convertAuthorizationPolicy } from './policies/authorization-policy.ts'
 import {
   convertPeerPolicy,
   effectiveMode,
@@ -16,6 +16,7 @@ import {
   staticStrict,
   staticStrictName,
 } from './policies/peer-authentication.ts'
+import { selectedLabels } from './policies/selection.ts'
 import { waypointAllow, waypointAllowKey } from './policies/waypoint-allow.ts'
 import { waypointAccepted } from './policies/waypoint-status.ts'
 import type { ServiceGraph } from './service-graph.ts'

@@ -85,6 +85,26 @@ test('a value that cannot be read only makes a DENY rule deny more', () => {
     groupsOf('DENY', source({ notIpBlocks: ['nonsense'], namespaces: ['x'] })),
     oneMatch({ namespaces: [{ exact: 'x' }] }),
   )
+  const lost: readonly Record<string, readonly string[]>[] = [{ ipBlocks: ['10.0.0.0/99'] }, { notIpBlocks: ['?'] }]
+  for (const fields of lost) {
+    assert.deepEqual(groupsOf('DENY', source(fields)), oneMatch({ notDestinationPorts: [0] }), JSON.stringify(fields))
+  }
+})
+
+test('an action that is none denies everything, and is told', () => {
+  const { json, accepted, invalid } = convert({ action: 'deny', rules: [{}], selector: { matchLabels: { a: 'b' } } })
+  assert.deepEqual(
+    { ...json },
+    { name: 'p', namespace: 'ns1', scope: 'WORKLOAD_SELECTOR', action: 'DENY', groups: [{}] },
+  )
+  assert.equal(accepted?.status, 'False')
+  assert.deepEqual(invalid, ['action: "deny"'])
+})
+
+test('a selector that cannot be read selects everything in scope', () => {
+  for (const selector of ['app=a', { matchLabels: { app: 1 } }, { matchLabels: ['app'] }, null]) {
+    assert.equal(convert({ selector, rules: [{}] }).json?.scope, 'NAMESPACE', JSON.stringify(selector))
+  }
 })
 
 test('what was left out is told with its place', () => {

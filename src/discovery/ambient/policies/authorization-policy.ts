@@ -4,6 +4,7 @@ import type { AuthorizationPolicy, Condition } from '../../../api/index.ts'
 import { security } from '../../../proto/index.ts'
 import { isTrue } from '../waypoints/attachment.ts'
 import { convertRule } from './match.ts'
+import { selectedLabels } from './selection.ts'
 
 export interface ConvertedPolicy {
   /** Absent where node proxies do not get the policy. */
@@ -33,7 +34,8 @@ export function convertAuthorizationPolicy(
     )
   }
   const action = spec.action ?? 'ALLOW'
-  if (action !== 'ALLOW' && action !== 'DENY') return refuse(`ztunnel does not support the ${action} action`)
+  if (action === 'AUDIT' || action === 'CUSTOM') return refuse(`ztunnel does not support the ${action} action`)
+  if (action !== 'ALLOW' && action !== 'DENY') return denyAll(policy, action, rootNamespace)
 
   const written: unknown = spec.rules ?? []
   // What is no list is one rule that cannot be read.
@@ -67,10 +69,25 @@ export function hasTargets({ spec }: AuthorizationPolicy): boolean {
   return spec?.targetRef !== undefined || (spec?.targetRefs ?? []).length > 0
 }
 
-/** The labels of a policy that selects workloads; an empty selector selects all there are, as none does. */
-export function selectedLabels(spec: { selector?: { matchLabels?: Readonly<Record<string, string>> } } | undefined) {
-  const labels = spec?.selector?.matchLabels
-  return labels === undefined || Object.keys(labels).length === 0 ? undefined : labels
+/** What an action that is no action was to say is not known: it denies. */
+function denyAll(policy: AuthorizationPolicy, action: string, rootNamespace: string): ConvertedPolicy {
+  const { namespace = '', name } = policy.metadata
+  return {
+    message: create(security.AuthorizationSchema, {
+      name,
+      namespace,
+      scope: scopeOf(policy, rootNamespace),
+      action: security.Action.DENY,
+      groups: [{}],
+    }),
+    accepted: accepted(
+      policy,
+      'False',
+      'UnsupportedValue',
+      `unknown action ${JSON.stringify(action)}: expected ALLOW or DENY. Until then everything is denied.`,
+    ),
+    invalid: [`action: ${JSON.stringify(action)}`],
+  }
 }
 
 function scopeOf({ metadata, spec }: AuthorizationPolicy, rootNamespace: string): security.Scope {

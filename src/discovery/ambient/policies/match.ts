@@ -138,14 +138,19 @@ function conditionMatch({ key, values, notValues }: AuthorizationCondition, find
   }
 }
 
+/** Holds for every connection: no connection goes to port 0. */
+const always: MatchInit = { notDestinationPorts: [0] }
+
 /**
  * Builds a Match that never admits more than written: in an ALLOW policy a list with a value that cannot be read makes the
- * whole Match empty (which never matches) unless the rest of a positive list still says something.
+ * whole Match empty (which never matches) unless the rest of a positive list still says something. In a DENY policy a Match of which
+ * nothing else is left holds for everything.
  */
 class MatchBuilder {
   readonly #findings: Findings
   readonly #match: Record<string, unknown[]> = {}
   #never = false
+  #unread = false
 
   constructor(findings: Findings) {
     this.#findings = findings
@@ -176,7 +181,9 @@ class MatchBuilder {
   }
 
   build(): MatchInit {
-    return this.#never ? {} : (this.#match as MatchInit)
+    if (this.#never) return {}
+    const isLost = this.#unread && this.#findings.action === 'DENY' && Object.keys(this.#match).length === 0
+    return isLost ? always : (this.#match as MatchInit)
   }
 
   #parse<S, T>(
@@ -191,6 +198,7 @@ class MatchBuilder {
       if (parsed !== undefined) good.push(parsed)
       else {
         bad = true
+        this.#unread = true
         this.#findings.invalid.push(`${name}: ${JSON.stringify(value)}`)
       }
     }

@@ -85,3 +85,19 @@ test('a mode that is no mode lets nothing unproven in', () => {
   assert.equal(peer('strict').mode, 'STRICT')
   assert.equal(peer(undefined).mode, 'UNSET')
 })
+
+test('a selector or a port that cannot be read is STRICT for all it may have meant', () => {
+  const of = (spec: unknown) => {
+    const metadata = { name: 'p', namespace: 'ns1' }
+    const { mode, selector, ports } = peerPolicy({ apiVersion: '', kind: '', metadata, spec: spec as object })
+    return { mode, selector, ports }
+  }
+  const strict = { mode: 'STRICT', selector: undefined, ports: [] }
+  assert.deepEqual(of({ selector: 'app=a', mtls: { mode: 'DISABLE' } }), strict)
+  assert.deepEqual(of({ selector: { matchLabels: { app: 1 } } }), strict)
+  const selector = { app: 'a' }
+  assert.deepEqual(of({ selector: { matchLabels: selector }, portLevelMtls: { http: { mode: 'STRICT' } } }), {
+    ...strict,
+    selector,
+  })
+})

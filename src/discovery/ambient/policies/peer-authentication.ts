@@ -3,7 +3,7 @@ import { create } from '@bufbuild/protobuf'
 import type { MutualTlsMode, PeerAuthentication } from '../../../api/index.ts'
 import { security } from '../../../proto/index.ts'
 import { compareText } from '../model.ts'
-import { selectedLabels } from './authorization-policy.ts'
+import { hasReadableSelector, selectedLabels } from './selection.ts'
 
 export const staticStrictName = 'istio_converted_static_strict'
 
@@ -17,18 +17,24 @@ export interface PeerPolicy {
   readonly ports: readonly (readonly [port: number, mode: MutualTlsMode])[]
 }
 
+/** A policy whose selector or ports cannot be read is STRICT wherever it may have been meant for. */
 export function peerPolicy({ metadata, spec }: PeerAuthentication): PeerPolicy {
+  const ports = Object.entries(spec?.portLevelMtls ?? {})
+  const isReadable = hasReadableSelector(spec) && ports.every(([port]) => isPort(port))
   return {
     namespace: metadata.namespace ?? '',
     name: metadata.name,
     created: metadata.creationTimestamp ?? '',
     selector: selectedLabels(spec),
-    mode: readMode(spec?.mtls?.mode),
-    ports: Object.entries(spec?.portLevelMtls ?? {})
-      .filter(([port]) => /^\d{1,5}$/.test(port) && Number(port) <= 65535)
-      .map(([port, mtls]) => [Number(port), readMode(mtls?.mode)] as const)
-      .sort(([a], [b]) => a - b),
+    mode: isReadable ? readMode(spec?.mtls?.mode) : 'STRICT',
+    ports: isReadable
+      ? ports.map(([port, mtls]) => [Number(port), readMode(mtls?.mode)] as const).sort(([a], [b]) => a - b)
+      : [],
   }
+}
+
+function isPort(text: string): boolean {
+  return /^[1-9]\d{0,4}$/.test(text) && Number(text) <= 65535
 }
 
 /** A word that is no mode was meant to say something: it counts as the mode that lets nothing unproven in. */
