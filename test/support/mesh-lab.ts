@@ -133,14 +133,19 @@ export async function createMeshLab(options: {
       proxies.push(proxy)
       const served = options.pods.filter((pod) => pod.node === node)
       const agent = agents.get(node)
-      await agent?.serve(
+      const ended = once(proxy.process, 'exit').then(() => {
+        throw new Error(`the proxy ended: ${proxy.log().slice(-2000)}`)
+      })
+      const serving = agent?.serve(
         served.map((pod) => ({
           uid: `uid-${pod.name}`,
           namespacePath: namespacePath(pod.name),
           pod: { name: pod.name, namespace: 'default', serviceAccount: pod.name },
         })),
-        proxy.process,
       )
+      ended.catch(() => undefined)
+      await Promise.race([serving, ended])
+
       return proxy
     },
     async connect(pod, to) {

@@ -1,5 +1,4 @@
 // The node agent's side of the protocol with the node proxy, for tests.
-import type { ChildProcess } from 'node:child_process'
 import { closeSync, openSync } from 'node:fs'
 import { create, fromBinary, toBinary } from '@bufbuild/protobuf'
 import { listenSeqpacket, type SeqpacketConnection } from '../../src/linux/index.ts'
@@ -13,7 +12,7 @@ export interface AgentPod {
 
 export interface NodeAgent extends AsyncDisposable {
   /** Takes the next proxy's connection and hands it the pods. Resolves with the connection when all are acknowledged. */
-  serve(pods: readonly AgentPod[], proxy?: ChildProcess): Promise<AgentConnection>
+  serve(pods: readonly AgentPod[]): Promise<AgentConnection>
 }
 
 export interface AgentConnection {

@@ -39,6 +39,8 @@ export interface Pods {
   handle(message: AgentMessage): Promise<string | undefined>
   /** The snapshot of the current connection is complete and nothing is pending. */
   readonly ready: boolean
+  /** Calls the listener when a later attempt may have changed `ready`. Returns the function that ends it. */
+  onRetry(listener: () => void): () => void
   list(): readonly PodState[]
   /** Lets every pod's connections end. */
   drain(): Promise<void>
@@ -60,6 +62,7 @@ export function createPods({ start, retryMs = 5_000, onChange = () => undefined 
   let snapshotSent = false
   let retry: NodeJS.Timeout | undefined
   let turn: Promise<unknown> = Promise.resolve()
+  const retryListeners = new Set<() => void>()
   let ended = false
 
   /** Starts and stops one thing at a time: a retry never runs into a message. */
@@ -126,6 +129,7 @@ export function createPods({ start, retryMs = 5_000, onChange = () => undefined 
     for (const [uid, { pod, namespace }] of [...pending]) {
       if (pending.get(uid)?.namespace === namespace) await startPod(uid, pod, namespace)
     }
+    for (const listener of retryListeners) listener()
   }
 
   async function carryOut(message: AgentMessage): Promise<string | undefined> {
@@ -170,6 +174,10 @@ export function createPods({ start, retryMs = 5_000, onChange = () => undefined 
     handle: (message) => inTurn(() => carryOut(message)),
     get ready() {
       return snapshotSent && pending.size === 0
+    },
+    onRetry(listener) {
+      retryListeners.add(listener)
+      return () => void retryListeners.delete(listener)
     },
     list: () => [
       ...[...running].map(([uid, { pod, proxy }]) => ({

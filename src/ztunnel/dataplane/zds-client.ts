@@ -27,6 +27,7 @@ export async function followNodeAgent(options: ZdsClientOptions, signal: AbortSi
     if (connection === undefined) return
     const close = () => connection.close()
     signal.addEventListener('abort', close)
+    const endRetries = options.pods.onRetry(() => options.onReadiness(options.pods.ready))
     try {
       options.pods.beginStream()
       await connection.send(encodeHello())
@@ -41,6 +42,7 @@ export async function followNodeAgent(options: ZdsClientOptions, signal: AbortSi
       helloWaitMs = Math.min(helloWaitMs * 2, helloWaits.mostMs)
     } finally {
       signal.removeEventListener('abort', close)
+      endRetries()
       connection.close()
       if (!signal.aborted) options.onReadiness(false)
     }

@@ -1,0 +1,107 @@
+import assert from 'node:assert/strict'
+import { openSync } from 'node:fs'
+import { test } from 'node:test'
+import { createPods, type PodChange } from './index.ts'
+
+/** Any two files stand for two namespaces: they differ in inode as namespaces do. */
+const places = { a: import.meta.filename, b: process.execPath }
+
+function world() {
+  const blocked = new Set<string>()
+  const stopped: string[] = []
+  const changes: PodChange[] = []
+  let starts = 0
+  const pods = createPods({
+    retryMs: 5,
+    onChange: (change) => changes.push(change),
+    async start(pod) {
+      if (blocked.has(pod.name)) throw new Error('failed to bind to address [::]:15008')
+      starts += 1
+      return {
+        connections: () => [],
+        drain: async () => undefined,
+        stop: () => void stopped.push(pod.name),
+      }
+    },
+  })
+  const add = (uid: string, place: keyof typeof places = 'a') =>
+    pods.handle({
+      kind: 'add',
+      uid,
+      pod: { name: uid, namespace: 'default', serviceAccount: 'default' },
+      namespaceFd: openSync(places[place], 'r'),
+    })
+  return { pods, add, blocked, stopped, changes, starts: () => starts }
+}
+
+test('ready is: the snapshot is complete and nothing is pending', async () => {
+  const { pods, add } = world()
+  await add('one')
+  assert.equal(pods.ready, false)
+  await pods.handle({ kind: 'snapshot-sent' })
+  assert.equal(pods.ready, true)
+  pods.beginStream()
+  assert.equal(pods.ready, false)
+})
+
+test('the same pod twice is started once; in another namespace it is started again', async () => {
+  const { add, stopped, starts } = world()
+  await add('one')
+  await add('one')
+  assert.equal(starts(), 1)
+  await add('one', 'b')
+  assert.equal(starts(), 2)
+  assert.deepEqual(stopped, ['one'])
+})
+
+test('a pod that cannot be started is answered so, and tried again until it can', async () => {
+  const { pods, add, blocked } = world()
+  blocked.add('one')
+  assert.match((await add('one')) ?? '', /^failure to start proxy : failed to bind/)
+  await pods.handle({ kind: 'snapshot-sent' })
+  assert.equal(pods.ready, false)
+  blocked.delete('one')
+  await new Promise<void>((resolve) => {
+    pods.onRetry(() => {
+      if (pods.ready) resolve()
+    })
+  })
+  assert.deepEqual(
+    pods.list().map(({ uid, state }) => [uid, state]),
+    [['one', 'Up']],
+  )
+})
+
+test('a pod deleted while pending is not tried again', async () => {
+  const { pods, add, blocked, starts } = world()
+  blocked.add('one')
+  await pods.handle({ kind: 'snapshot-sent' })
+  await add('one')
+  await pods.handle({ kind: 'delete', uid: 'one' })
+  assert.equal(pods.ready, true)
+  assert.equal(starts(), 0)
+  assert.deepEqual(pods.list(), [])
+})
+
+test('a new snapshot stops the pods it does not name, and keeps those it keeps', async () => {
+  const { pods, add, stopped } = world()
+  await add('one')
+  await add('two')
+  await add('three')
+  await pods.handle({ kind: 'snapshot-sent' })
+  pods.beginStream()
+  await pods.handle({ kind: 'keep', uid: 'one' })
+  await add('two')
+  assert.deepEqual(stopped, [])
+  await pods.handle({ kind: 'snapshot-sent' })
+  assert.deepEqual(stopped, ['three'])
+})
+
+test('what breaks the protocol is an error', async () => {
+  const { pods } = world()
+  await pods.handle({ kind: 'snapshot-sent' })
+  await assert.rejects(pods.handle({ kind: 'snapshot-sent' }), /pod snapshot received already/)
+  await assert.rejects(pods.handle({ kind: 'keep', uid: 'one' }), /pod keep received after snapshot/)
+  const namespaceFd = openSync(places.a, 'r')
+  await assert.rejects(pods.handle({ kind: 'add', uid: 'x', pod: undefined, namespaceFd }), /without workload info/)
+})
