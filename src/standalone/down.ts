@@ -1,6 +1,6 @@
 // `lateen down`: ends an instance, whether its `up` still runs or not, and removes its state.
 import { existsSync } from 'node:fs'
-import { rm } from 'node:fs/promises'
+import { rm, rmdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { removeInstance } from './clean.ts'
 import { StandaloneError } from './error.ts'
@@ -46,7 +46,7 @@ export async function down({ stateDir, keepState }: DownOptions): Promise<boolea
   await removeInstance(paths)
   if (!keepState) {
     for (const name of ownEntries) await rm(join(paths.stateDir, name), { recursive: true, force: true })
-    await rm(paths.stateDir, { recursive: false, force: true }).catch(() => undefined) // other files in it stay
+    await rmdir(paths.stateDir).catch(() => undefined) // other files in it stay
   }
   return true
 }

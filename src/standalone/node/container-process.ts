@@ -32,6 +32,8 @@ export interface RunRecord {
   readonly startedAt: string
 }
 
+const enterMs = 30_000
+
 const shim = `
 umask 022
 ( [ -z "$LATEEN_CGROUP" ] || echo 0 > "$LATEEN_CGROUP/cgroup.procs"; exec "$@" ) >> "$LATEEN_LOG" 2>&1 < /dev/null &
@@ -41,13 +43,16 @@ echo "$? $(date +%s.%N)" > "$LATEEN_RUN/exit.tmp" && mv "$LATEEN_RUN/exit.tmp" "
 `
 
 /** The script that builds the container's view and becomes its program. */
-export function entryScript(plan: ContainerPlan, root: string): string {
+export function entryScript(plan: ContainerPlan, root: string, enteredFile: string): string {
   const lines = [
     'set -e',
+    `exec 3> ${quote(enteredFile)}`,
     `root=${quote(root)}`,
     `echo ${quote(plan.hostname)} > /proc/sys/kernel/hostname`,
     ...mountScript(plan.mounts),
     `cd ${quote(plan.workingDirectory)}`,
+    'echo entered >&3',
+    'exec 3>&-',
     `exec ${[...plan.privileges, ...environmentWords(plan), ...plan.argv].map(quote).join(' ')}`,
   ]
   return `${lines.join('\n')}\n`
@@ -75,7 +80,11 @@ export class ContainerProcess {
     const record: RunRecord = { plan: marked, paths, startedAt: new Date().toISOString() }
     await writeFileAtomic(join(paths.directory, 'run.json'), JSON.stringify(record), 0o600)
     const script = join(paths.directory, 'entry.sh')
-    await writeFileAtomic(script, entryScript(marked, join(paths.directory, 'root')), 0o700)
+    await writeFileAtomic(
+      script,
+      entryScript(marked, join(paths.directory, 'root'), join(paths.directory, 'entered')),
+      0o700,
+    )
     const enter = plan.networkNamespace === undefined ? [] : ['nsenter', `--net=${plan.networkNamespace}`, '--']
     const argv = [...enter, 'unshare', '--mount', '--uts', '--propagation', 'slave', '--', '/bin/sh', script]
     closeSync(openSync(paths.logFile, 'a', 0o640))
@@ -97,7 +106,9 @@ export class ContainerProcess {
     child.unref()
     const id = identifyProcess(child.pid ?? 0)
     if (id !== undefined) await writeFileAtomic(join(paths.directory, 'shim.json'), JSON.stringify(id))
-    return new ContainerProcess(record, id)
+    const started = new ContainerProcess(record, id)
+    await started.#entered()
+    return started
   }
 
   /** The run whose files are in `directory`, running or ended; undefined when there is none that can be read. */
@@ -109,6 +120,19 @@ export class ContainerProcess {
       JSON.parse(text) as RunRecord,
       shimText === undefined ? undefined : (JSON.parse(shimText) as ProcessId),
     )
+  }
+
+  /** Resolves when the program runs with its own view of the files (or ended before): nobody may enter it earlier. */
+  async #entered(): Promise<void> {
+    const path = join(this.record.paths.directory, 'entered')
+    const deadline = Date.now() + enterMs
+    while ((await readIfThere(path)) !== 'entered\n' && (await this.exit()) === undefined) {
+      if (Date.now() > deadline) {
+        await this.kill()
+        return
+      }
+      await new Promise((resolve) => setTimeout(resolve, 5))
+    }
   }
 
   /** The container's first process, once the shell started it. */
