@@ -34,6 +34,7 @@ export const commands: readonly CommandEntry[] = [
     load: () => import('./cni-agent.ts'),
   },
   { name: 'cni', summary: 'CNI plugin, run by the container runtime', hidden: true, load: () => import('./cni.ts') },
+  { name: 'cni-ptp', summary: 'CNI plugin for hosts without any', hidden: true, load: () => import('./cni-ptp.ts') },
   { name: 'node', summary: 'Run the pods of one node', hidden: true, load: () => import('./node.ts') },
   { name: 'dns', summary: 'Cluster DNS', hidden: true, load: () => import('./dns.ts') },
   {

@@ -1,6 +1,7 @@
 // The mesh on one machine: nodes as network namespaces, pods as processes, and the supervision of everything.
 // In: manifests and a state directory. Out: running processes, an API server's kubeconfig, and on `down` nothing.
 
+export { runPtpPlugin } from './cni-ptp/plugin.ts'
 export { upDetached } from './detach.ts'
 export { runDns } from './dns/run-dns.ts'
 export { type DownOptions, down } from './down.ts'
