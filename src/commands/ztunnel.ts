@@ -5,11 +5,11 @@ import { loadConfig, processInputs, runZtunnel } from '../ztunnel/index.ts'
 import { packageVersion } from './version.ts'
 
 /**
- * A node has one of these beside every other thing it runs, so memory counts. A small young generation also frees the
- * buffers of passing bytes early, before their sum sets off a collection of the whole heap. Wasm is in use only while
- * modules are loaded.
+ * A node has one of these beside every other thing it runs, so memory counts: the young generation is small, and wasm, in
+ * use only while modules are loaded, is not optimised. The initial heap size is a limit, not an allocation: with the small
+ * default, the buffers of passing bytes set off collections of the whole heap that cost as much as the relaying.
  */
-const heapFlags = ['--max-semi-space-size=2', '--wasm-lazy-compilation', '--liftoff-only']
+const heapFlags = ['--max-semi-space-size=1', '--initial-heap-size=256', '--wasm-lazy-compilation', '--liftoff-only']
 
 /** V8 takes these at its start only: the process replaces itself, keeping its id. */
 function restartWithSmallHeap(): void {

@@ -102,9 +102,20 @@ function finish(end: RelayEnd): void {
 }
 
 function copy({ stream: from, broken }: RelayEnd, to: Duplex, count: (bytes: number) => void): void {
+  // A tunnel hands over frame by frame: what arrives in one turn of the event loop is written in one system call.
+  let corked = false
+  const flush = () => {
+    corked = false
+    to.uncork()
+  }
   const resume = () => from.resume()
   from.on('data', (chunk: Buffer) => {
     count(chunk.length)
+    if (!corked) {
+      corked = true
+      to.cork()
+      setImmediate(flush)
+    }
     if (!to.write(chunk)) from.pause()
   })
   from.on('end', () => {
