@@ -1,7 +1,7 @@
 // `lateen up`: a running mesh on this machine.
 import { existsSync } from 'node:fs'
 import { Command, InvalidArgumentError } from 'commander'
-import { up, upDetached } from '../standalone/index.ts'
+import { reportSampleCheck, up, upDetached } from '../standalone/index.ts'
 import { defaultStateDir } from '../util/index.ts'
 import { collect, manifestsOf } from './manifests.ts'
 
@@ -47,6 +47,7 @@ async function run(flags: Flags): Promise<number> {
     manifests: files.length === 0 ? [] : manifestsOf(files),
     print: (line) => process.stdout.write(`${line}\n`),
     signal: stop.signal,
+    ...(flags.check && { check: (instance, print) => reportSampleCheck(instance, print) }),
   })
 }
 

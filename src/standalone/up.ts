@@ -18,7 +18,7 @@ export interface UpOptions {
   readonly print: (line: string) => void
   readonly signal: AbortSignal
   /** Runs once everything is ready; its result is the exit code, and the instance then ends. */
-  readonly check?: (instance: Instance) => Promise<number>
+  readonly check?: (instance: Instance, print: (line: string) => void) => Promise<number>
 }
 
 const podsReadyMs = 120_000
@@ -44,7 +44,7 @@ export async function up(options: UpOptions): Promise<number> {
     progress.done()
     options.print(await summary(instance, paths.kubeconfig))
     await writeUpRecord(paths.stateDir, 'running')
-    if (options.check !== undefined) return await options.check(instance)
+    if (options.check !== undefined) return await options.check(instance, options.print)
     await aborted(options.signal)
     return 0
   } catch (error) {
