@@ -17,12 +17,17 @@ function served(uid: string): ServedPod {
 
 function start(
   t: TestContext,
-  snapshot: () => ServedPod[],
+  pods: readonly ServedPod[],
   more: Partial<ZdsServerOptions> = {},
 ): { server: ZdsServer; path: string } {
   const dir = mkdtempSync(join(tmpdir(), 'lateen-zds-'))
   const path = join(dir, 'ztunnel.sock')
-  const server = startZdsServer({ path, snapshot, log: () => undefined, ...more })
+  const server = startZdsServer({
+    path,
+    served: new Map(pods.map((pod) => [pod.uid, pod])),
+    log: () => undefined,
+    ...more,
+  })
   t.after(async () => {
     await server[Symbol.asyncDispose]()
     rmSync(dir, { recursive: true })
@@ -66,13 +71,13 @@ async function greet(one: ReturnType<typeof proxy>): Promise<string[]> {
 
 test('a proxy is told of every pod, then that this was all', { skip: linux }, async (t) => {
   using netns = openNetworkNamespace('/proc/self/ns/net')
-  const { path } = start(t, () => [{ ...served('a'), netns }, served('b')])
+  const { path } = start(t, [{ ...served('a'), netns }, served('b')])
   assert.deepEqual(await greet(proxy(t, path)), ['add a', 'keep b', 'snapshotSent'])
 })
 
 test('an added pod comes with its namespace, and counts only when the proxy serves it', { skip: linux }, async (t) => {
   using netns = openNetworkNamespace('/proc/self/ns/net')
-  const { server, path } = start(t, () => [])
+  const { server, path } = start(t, [])
   await assert.rejects(server.add({ ...served('a'), netns }), { code: 'NO_PROXY', message: 'no ztunnel connection' })
   const one = proxy(t, path)
   await greet(one)
@@ -94,7 +99,7 @@ test('additions go to the newest proxy, removals to all, and the older one takes
   skip: linux,
 }, async (t) => {
   using netns = openNetworkNamespace('/proc/self/ns/net')
-  const { server, path } = start(t, () => [])
+  const { server, path } = start(t, [])
   const old = proxy(t, path)
   await greet(old)
   const fresh = proxy(t, path)
@@ -127,7 +132,7 @@ test('additions go to the newest proxy, removals to all, and the older one takes
 })
 
 test('an answer that nobody asked for ends the connection', { skip: linux }, async (t) => {
-  const { path } = start(t, () => [])
+  const { path } = start(t, [])
   const one = proxy(t, path)
   await greet(one)
   await one.answer()
@@ -135,9 +140,54 @@ test('an answer that nobody asked for ends the connection', { skip: linux }, asy
 })
 
 test('a peer that does not say hello is not told of anything', { skip: linux }, async (t) => {
-  const { server, path } = start(t, () => [served('secret')])
+  const { server, path } = start(t, [served('secret')])
   const one = proxy(t, path)
   await one.connection.send(new Uint8Array([0xff, 0xff, 0xff]))
   assert.equal(await one.next(), undefined)
   assert.equal(server.connections, 0)
+})
+
+test('a pod that left before its turn in the snapshot is left out', { skip: linux }, async (t) => {
+  using netns = openNetworkNamespace('/proc/self/ns/net')
+  const pods = new Map([served('a'), { ...served('b'), netns }, served('c')].map((pod) => [pod.uid, pod]))
+  const { path } = start(t, [], { served: pods })
+  const one = proxy(t, path)
+  await one.hello()
+  assert.equal((await one.next())?.payload.case, 'keep')
+  pods.delete('b')
+  await one.answer()
+  const { payload } = (await one.next()) ?? {}
+  assert.deepEqual([payload?.case, payload?.case === 'keep' && payload.value.uid], ['keep', 'c'])
+})
+
+test('an answer that is no answer ends the connection and fails the question', { skip: linux }, async (t) => {
+  using netns = openNetworkNamespace('/proc/self/ns/net')
+  const { server, path } = start(t, [])
+  const one = proxy(t, path)
+  await greet(one)
+  const added = assert.rejects(server.add({ ...served('a'), netns }), { code: 'CLOSED' })
+  for (const fd of (await one.next())?.descriptors ?? []) closeSync(fd)
+  await one.connection.send(new Uint8Array([0x12, 0x00]))
+  await added
+  assert.equal(server.connections, 0)
+})
+
+test('a proxy that dies before it answers fails the addition, and is not waited for', { skip: linux }, async (t) => {
+  using netns = openNetworkNamespace('/proc/self/ns/net')
+  const { server, path } = start(t, [])
+  const one = proxy(t, path)
+  await greet(one)
+  const added = assert.rejects(server.add({ ...served('a'), netns }), { code: 'CLOSED' })
+  for (const fd of (await one.next())?.descriptors ?? []) closeSync(fd)
+  one.connection.close()
+  await added
+  await server.remove('a')
+})
+
+test('closing does not wait for a peer that says nothing', { skip: linux }, async (t) => {
+  const { server, path } = start(t, [])
+  const one = proxy(t, path)
+  const ended = one.next()
+  await server[Symbol.asyncDispose]()
+  assert.equal(await ended, undefined)
 })

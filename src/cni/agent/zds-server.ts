@@ -1,4 +1,5 @@
 // The ZDS server: tells the node proxies which pods to serve, each with its network namespace's descriptor.
+import { closeSync } from 'node:fs'
 import { create, fromBinary, toBinary } from '@bufbuild/protobuf'
 import { listenSeqpacket, type NetworkNamespace, type SeqpacketConnection } from '../../linux/index.ts'
 import { zds } from '../../proto/index.ts'
@@ -14,8 +15,8 @@ export interface ServedPod {
 
 export interface ZdsServerOptions {
   readonly path: string
-  /** All pods a proxy is told of when it connects. */
-  readonly snapshot: () => readonly ServedPod[]
+  /** The pods a proxy is told of when it connects, by UID: as they are when their turn comes. */
+  readonly served: ReadonlyMap<string, ServedPod>
   readonly log: (level: 'info' | 'warn', message: string) => void
   /** Called with the number of connected proxies. */
   readonly onConnections?: (count: number) => void
@@ -45,22 +46,26 @@ const maxQueued = 100
 /** A proxy that connects in a loop must not exhaust descriptors. */
 const acceptIntervalMs = 200
 
-type RequestPayload = zds.WorkloadRequest['payload']
+interface Message {
+  readonly payload: zds.WorkloadRequest['payload']
+  readonly descriptors: readonly number[]
+}
 
 /** One proxy: strictly one message outstanding. */
 interface Proxy {
-  send(payload: RequestPayload, descriptors?: readonly number[]): Promise<void>
-  /** The same for a message of the snapshot, which may be longer than the queue. */
-  sendSnapshot(payload: RequestPayload, descriptors?: readonly number[]): Promise<void>
+  send(message: Message): Promise<void>
+  /** The same for a message of the snapshot, which may be longer than the queue. It is made when its turn comes; undefined sends nothing. */
+  sendSnapshot(make: () => Message | undefined): Promise<void>
   close(why: string): void
 }
 
 export function startZdsServer(options: ZdsServerOptions): ZdsServer {
-  const { snapshot, log } = options
+  const { served, log } = options
   const listener = listenSeqpacket(options.path)
   /** Oldest first. */
   const proxies: Proxy[] = []
-  const served = new Set<Promise<void>>()
+  const greeting = new Set<SeqpacketConnection>()
+  const serving = new Set<Promise<void>>()
   let pause: { timer: NodeJS.Timeout; end: () => void } | undefined
   let closed = false
 
@@ -72,9 +77,12 @@ export function startZdsServer(options: ZdsServerOptions): ZdsServer {
   }
 
   const serve = async (connection: SeqpacketConnection): Promise<void> => {
+    greeting.add(connection)
     const first = await connection.receive({ maxBytes: maxMessageBytes, timeoutMs: answerMs }).catch(() => undefined)
-    if (first === undefined || !isHello(first.message)) {
-      log('warn', 'a node proxy connected and did not say hello')
+    greeting.delete(connection)
+    if (first !== undefined) closeUnwanted(first)
+    if (closed || first === undefined || !isHello(first.message)) {
+      if (!closed) log('warn', 'a node proxy connected and did not say hello')
       connection.close()
       return
     }
@@ -85,40 +93,42 @@ export function startZdsServer(options: ZdsServerOptions): ZdsServer {
     proxies.push(proxy)
     options.onConnections?.(proxies.length)
     log('info', `node proxy connected (${proxies.length} now)`)
-    try {
-      // Queued at once, so that pods added from now on come after the snapshot.
-      const pods = snapshot()
-      const sent = [
-        ...pods.map((pod) =>
-          pod.netns === undefined
-            ? proxy.sendSnapshot(keepMessage(pod))
-            : proxy.sendSnapshot(addMessage(pod), [pod.netns.fd]),
-        ),
-        proxy.sendSnapshot({ case: 'snapshotSent', value: create(zds.SnapshotSentSchema) }),
-      ]
-      for (const result of await Promise.allSettled(sent)) {
-        if (result.status === 'rejected') log('warn', `the node proxy did not take a pod: ${result.reason.message}`)
-      }
-      log('info', `node proxy has been told of ${pods.length} pods`)
-    } catch (error) {
-      proxy.close((error as Error).message)
-    }
+    // Queued at once, so that pods added from now on come after the snapshot.
+    const uids = [...served.keys()]
+    const sent = [
+      ...uids.map((uid) =>
+        proxy.sendSnapshot(() => {
+          const pod = served.get(uid)
+          return pod === undefined ? undefined : pod.netns === undefined ? keepMessage(pod) : addMessage(pod, pod.netns)
+        }),
+      ),
+      proxy.sendSnapshot(() => ({
+        payload: { case: 'snapshotSent', value: create(zds.SnapshotSentSchema) },
+        descriptors: [],
+      })),
+    ]
+    const refused = (await Promise.allSettled(sent)).filter((result) => result.status === 'rejected')
+    for (const { reason } of refused) log('warn', `the node proxy did not take a pod: ${reason.message}`)
+    if (refused.length === 0) log('info', `node proxy has been told of ${uids.length} pods`)
   }
 
   const acceptAll = async (): Promise<void> => {
-    for (;;) {
-      const connection = await listener.accept()
-      if (connection === undefined) return
-      const one = serve(connection).finally(() => served.delete(one))
-      served.add(one)
+    while (!closed) {
+      try {
+        const connection = await listener.accept()
+        if (connection === undefined) return
+        const one = serve(connection).finally(() => serving.delete(one))
+        serving.add(one)
+      } catch (error) {
+        // Out of descriptors, say: it may pass.
+        log('warn', `a node proxy was not accepted: ${(error as Error).message}`)
+      }
       await new Promise<void>((resolve) => {
         pause = { timer: setTimeout(resolve, acceptIntervalMs), end: resolve }
       })
     }
   }
-  const accepting = acceptAll().catch((error: Error) => {
-    if (!closed) log('warn', `no more node proxies are accepted: ${error.message}`)
-  })
+  const accepting = acceptAll()
 
   return {
     get connections() {
@@ -127,10 +137,10 @@ export function startZdsServer(options: ZdsServerOptions): ZdsServer {
     add: async (pod) => {
       const newest = proxies.at(-1)
       if (newest === undefined) throw new ZdsError('NO_PROXY', 'no ztunnel connection')
-      await newest.send(addMessage(pod), [pod.netns.fd])
+      await newest.send(addMessage(pod, pod.netns))
     },
     remove: async (uid) => {
-      const del: RequestPayload = { case: 'del', value: create(zds.DelWorkloadSchema, { uid }) }
+      const del: Message = { payload: { case: 'del', value: create(zds.DelWorkloadSchema, { uid }) }, descriptors: [] }
       const results = await Promise.allSettled(proxies.map((proxy) => proxy.send(del)))
       // A proxy that is gone serves nothing any more.
       const failed = results.find((result) => result.status === 'rejected' && result.reason.code !== 'CLOSED')
@@ -141,9 +151,10 @@ export function startZdsServer(options: ZdsServerOptions): ZdsServer {
       listener.close()
       clearTimeout(pause?.timer)
       pause?.end()
+      for (const connection of greeting) connection.close()
       for (const proxy of [...proxies]) proxy.close('the node agent stops')
       await accepting
-      await Promise.all(served)
+      await Promise.all(serving)
     },
   }
 }
@@ -166,20 +177,24 @@ function startProxy(connection: SeqpacketConnection, onClose: (why: string) => v
     for (;;) {
       const packet = await connection.receive({ maxBytes: maxMessageBytes })
       if (packet === undefined) return close('end of stream')
+      closeUnwanted(packet)
       if (packet.descriptors.length > 0 || pending === undefined)
         return close('protocol error: an answer without a question')
       const { payload } = fromBinary(zds.WorkloadResponseSchema, packet.message)
+      if (payload.case !== 'ack') return close('protocol error: expected an ack')
       const { resolve, reject } = pending
       pending = undefined
-      if (payload.case !== 'ack') return close('protocol error: expected an ack')
       if (payload.value.error === '') resolve()
       else reject(new ZdsError('REFUSED', payload.value.error))
     }
   }
   readAnswers().catch((error: Error) => close(error.message))
 
-  const exchange = async (payload: RequestPayload, descriptors: readonly number[]): Promise<void> => {
+  const exchange = async (make: () => Message | undefined): Promise<void> => {
     if (closed !== undefined) throw new ZdsError('CLOSED', `connection to the node proxy closed: ${closed}`)
+    const next = make()
+    if (next === undefined) return
+    const { payload, descriptors } = next
     const answered = new Promise<void>((resolve, reject) => {
       pending = { resolve, reject }
     })
@@ -196,9 +211,9 @@ function startProxy(connection: SeqpacketConnection, onClose: (why: string) => v
     }
   }
 
-  const enqueue = (payload: RequestPayload, descriptors: readonly number[] = []): Promise<void> => {
+  const enqueue = (make: () => Message | undefined): Promise<void> => {
     queued += 1
-    const next = last.then(() => exchange(payload, descriptors))
+    const next = last.then(() => exchange(make))
     last = next
       .catch(() => undefined)
       .finally(() => {
@@ -210,11 +225,16 @@ function startProxy(connection: SeqpacketConnection, onClose: (why: string) => v
   return {
     close,
     sendSnapshot: enqueue,
-    send: async (payload, descriptors) => {
+    send: async (message) => {
       if (queued >= maxQueued) throw new ZdsError('REFUSED', `the node proxy is ${queued} messages behind`)
-      return enqueue(payload, descriptors)
+      return enqueue(() => message)
     },
   }
+}
+
+/** Descriptors go to the proxies, none come from them. */
+function closeUnwanted({ descriptors }: { readonly descriptors: readonly number[] }): void {
+  for (const fd of descriptors) closeSync(fd)
 }
 
 function isHello(message: Uint8Array): boolean {
@@ -225,13 +245,11 @@ function isHello(message: Uint8Array): boolean {
   }
 }
 
-function addMessage({ uid, name, namespace, serviceAccount }: ServedPod): RequestPayload {
-  return {
-    case: 'add',
-    value: create(zds.AddWorkloadSchema, { uid, workloadInfo: { name, namespace, serviceAccount } }),
-  }
+function addMessage({ uid, name, namespace, serviceAccount }: ServedPod, netns: NetworkNamespace): Message {
+  const value = create(zds.AddWorkloadSchema, { uid, workloadInfo: { name, namespace, serviceAccount } })
+  return { payload: { case: 'add', value }, descriptors: [netns.fd] }
 }
 
-function keepMessage({ uid }: ServedPod): RequestPayload {
-  return { case: 'keep', value: create(zds.KeepWorkloadSchema, { uid }) }
+function keepMessage({ uid }: ServedPod): Message {
+  return { payload: { case: 'keep', value: create(zds.KeepWorkloadSchema, { uid }) }, descriptors: [] }
 }
