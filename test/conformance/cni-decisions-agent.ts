@@ -29,6 +29,7 @@ export async function runAgentCase(given: unknown, wanted: unknown): Promise<voi
       actions.push('unenroll')
       unenrolled.push({ isDelete, ips })
     },
+    knows: () => false,
     restore: async (pods) => {
       for (const _pod of pods) actions.push('snapshot-add')
       if (pods.length > 0) actions.push('ipset-sync')

@@ -1,13 +1,27 @@
 // Turns watch events into enrolments: keeps the newest pods and namespaces, decides, has the decision carried out, and repeats what failed.
+import { setTimeout as sleep } from 'node:timers/promises'
 import type { Namespace, Pod } from 'kubernetes-types/core/v1.js'
 import { isAmbientNamespace } from '../eligibility.ts'
-import { belongsInSnapshot, decidePod, type EnrollmentSettings, type PodAction, type PodEvent } from './decide.ts'
+import {
+  belongsInSnapshot,
+  decidePod,
+  type EnrollmentSettings,
+  isTerminal,
+  type PodAction,
+  type PodEvent,
+  podIps,
+} from './decide.ts'
+import { createGate } from './gate.ts'
+import { createPodQueue } from './pod-queue.ts'
+import { createRetryLimit } from './retry-limit.ts'
 
 /** Carries decisions out. Each method may be called again for the same pod and resolves when the pod is as wanted. */
 export interface Enrollment {
   enroll(pod: Pod): Promise<void>
   unenroll(pod: Pod, isDelete: boolean, ips: readonly string[]): Promise<void>
   addToHostSet(pod: Pod, ips: readonly string[]): Promise<void>
+  /** Whether anything is kept of a pod with this UID, captured or on the way to it. */
+  knows(uid: string): boolean
   /** Takes over the pods that an earlier agent enrolled, before any proxy is served. */
   restore(pods: readonly Pod[]): Promise<void>
 }
@@ -21,7 +35,7 @@ export interface ControllerOptions {
 }
 
 export interface EnrollmentController extends AsyncDisposable {
-  /** Takes over the present state; call once, before any event. */
+  /** Takes over the present state; call once. Events that come before it has ended are handled after it. */
   start(pods: readonly Pod[], namespaces: readonly Namespace[]): Promise<void>
   podAdded(pod: Pod): void
   podUpdated(old: Pod, pod: Pod): void
@@ -36,32 +50,17 @@ export interface EnrollmentController extends AsyncDisposable {
 
 const keyOf = (pod: Pod): string => `${pod.metadata?.namespace}/${pod.metadata?.name}`
 
+/** An enrolment is some dozens of short processes: a namespace of many pods must not take the node over. */
+const podsAtOnce = 8
+const retries = { perSecond: 10, burst: 100 } as const
+
 export function createEnrollmentController(options: ControllerOptions): EnrollmentController {
   const { settings, enrollment, log } = options
   const retryDelayMs = options.retryDelayMs ?? ((attempt) => Math.min(5 * 2 ** (attempt - 1), 5_000))
   const pods = new Map<string, Pod>()
   const namespaces = new Map<string, Namespace>()
-  const running = new Map<string, Promise<void>>()
-  const timers = new Map<NodeJS.Timeout, () => void>()
-  let closed = false
-
-  const wait = (ms: number): Promise<void> =>
-    new Promise((resolve) => {
-      const timer = setTimeout(() => {
-        timers.delete(timer)
-        resolve()
-      }, ms)
-      timers.set(timer, resolve)
-    })
-
-  /** Work of one pod runs one after the other. */
-  const queue = (key: string, work: () => Promise<void>): void => {
-    const before = running.get(key) ?? Promise.resolve()
-    const after = before.then(work).finally(() => {
-      if (running.get(key) === after) running.delete(key)
-    })
-    running.set(key, after)
-  }
+  const gate = createGate(podsAtOnce)
+  const retryTurnMs = createRetryLimit(retries)
 
   const carryOut = async (action: PodAction, pod: Pod): Promise<void> => {
     switch (action.kind) {
@@ -76,33 +75,53 @@ export function createEnrollmentController(options: ControllerOptions): Enrollme
     }
   }
 
-  const handle = (event: PodEvent): void => {
-    const key = keyOf(event.pod)
-    queue(key, async () => {
-      for (let attempt = 1; !closed; attempt += 1) {
-        // The newest state decides, not the event's: much may have happened since it was queued.
-        const current = event.kind === 'updated' ? pods.get(key) : event.pod
-        if (current === undefined || (event.kind === 'updated' && current.metadata?.uid !== event.pod.metadata?.uid))
-          return
-        const now: PodEvent = event.kind === 'updated' ? { ...event, pod: current } : event
-        const namespace = namespaces.get(current.metadata?.namespace ?? '')
-        const action = decidePod(now, namespace, settings)
-        try {
-          await carryOut(action, current)
-          if (action.kind !== 'none') log('info', `pod ${key}: ${action.kind} done`)
-          return
-        } catch (error) {
-          if (isFinal(error)) {
-            log('warn', `pod ${key}: ${action.kind} failed: ${(error as Error).message}`)
-            return
-          }
-          const delay = retryDelayMs(attempt)
-          log('warn', `pod ${key}: ${action.kind} failed, next attempt in ${delay} ms: ${(error as Error).message}`)
-          await wait(delay)
-        }
-      }
-    })
+  const decide = (event: PodEvent): PodAction => {
+    const { pod } = event
+    const decided = decidePod(event, namespaces.get(pod.metadata?.namespace ?? ''), settings)
+    // Captured by the plugin, and gone before its annotation was seen.
+    const isLeft = event.kind === 'deleted' || isTerminal(pod)
+    return decided.kind === 'none' && isLeft && enrollment.knows(pod.metadata?.uid ?? '')
+      ? { kind: 'unenroll', isDelete: true, ips: podIps(pod) }
+      : decided
   }
+
+  /** The newest state decides, not the event's: much may have happened since it was queued. Undefined when its pod is gone. */
+  const current = (key: string, event: PodEvent): PodEvent | undefined => {
+    if (event.kind === 'deleted') return event
+    const pod = pods.get(key)
+    return pod === undefined || pod.metadata?.uid !== event.pod.metadata?.uid ? undefined : { ...event, pod }
+  }
+
+  /** Resolves with the delay before the next attempt; undefined when there is none to make. */
+  const attempt = async (key: string, event: PodEvent, count: number): Promise<number | undefined> => {
+    const action = decide(event)
+    try {
+      await carryOut(action, event.pod)
+      if (action.kind !== 'none') log('info', `pod ${key}: ${action.kind} done`)
+      return undefined
+    } catch (error) {
+      const failed = `pod ${key}: ${action.kind} failed`
+      if (isFinal(error)) {
+        log('warn', `${failed}: ${(error as Error).message}`)
+        return undefined
+      }
+      const delayMs = Math.round(Math.max(retryDelayMs(count), retryTurnMs()))
+      log('warn', `${failed}, next attempt in ${delayMs} ms: ${(error as Error).message}`)
+      return delayMs
+    }
+  }
+
+  const queue = createPodQueue(async (key, event, isOver) => {
+    for (let count = 1; !isOver.aborted; count += 1) {
+      const delayMs = await gate(async () => {
+        const now = current(key, event)
+        return now === undefined ? undefined : attempt(key, now, count)
+      })
+      if (delayMs === undefined) return
+      await sleep(delayMs, undefined, { signal: isOver }).catch(() => undefined)
+    }
+  })
+  const handle = (event: PodEvent): void => queue.push(keyOf(event.pod), event)
 
   const evaluateNamespace = (name: string): void => {
     for (const pod of pods.values()) {
@@ -116,6 +135,7 @@ export function createEnrollmentController(options: ControllerOptions): Enrollme
       for (const namespace of presentNamespaces) namespaces.set(namespace.metadata?.name ?? '', namespace)
       await enrollment.restore(presentPods.filter((pod) => belongsInSnapshot(pod, settings)))
       for (const name of namespaces.keys()) evaluateNamespace(name)
+      queue.start()
     },
     podAdded: (pod) => {
       // New pods come through the plugin, old ones through their namespace.
@@ -142,18 +162,8 @@ export function createEnrollmentController(options: ControllerOptions): Enrollme
       const [pod, of] = [pods.get(`${namespace}/${name}`), namespaces.get(namespace)]
       return pod === undefined || of === undefined ? undefined : { pod, namespace: of }
     },
-    idle: async () => {
-      while (running.size > 0) await Promise.all(running.values())
-    },
-    [Symbol.asyncDispose]: async () => {
-      closed = true
-      for (const [timer, resolve] of timers) {
-        clearTimeout(timer)
-        resolve()
-      }
-      timers.clear()
-      await Promise.all(running.values())
-    },
+    idle: queue.idle,
+    [Symbol.asyncDispose]: () => queue[Symbol.asyncDispose](),
   }
 }
 

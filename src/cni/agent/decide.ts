@@ -33,7 +33,7 @@ export function isEnrolled(pod: Pod): boolean {
 }
 
 /** Rules are in force but the proxy has not said that it serves the pod. */
-function isPartial(pod: Pod): boolean {
+export function isPartial(pod: Pod): boolean {
   return pod.metadata?.annotations?.[redirectionAnnotation] === 'pending'
 }
 

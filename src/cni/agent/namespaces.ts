@@ -37,14 +37,22 @@ export async function findPodNamespaces(
   for (const { uid, path } of [...inDirectory(pods, search), ...inProc(pods, search)]) {
     const ips = pods.get(uid) ?? []
     if (found.has(uid) || ips.length === 0) continue
-    if (!(await ownsAddress(path, ips, run))) continue
-    try {
-      found.set(uid, openNetworkNamespace(path))
-    } catch {
-      // The process or the namespace is gone; another candidate may do.
-    }
+    const netns = openIfThere(path)
+    if (netns === undefined) continue
+    // Asked of the open handle: behind the path may be another process by now.
+    if (await ownsAddress(`/proc/${process.pid}/fd/${netns.fd}`, ips, run)) found.set(uid, netns)
+    else netns[Symbol.dispose]()
   }
   return found
+}
+
+/** Undefined when the process or the namespace is gone: another candidate may do. */
+function openIfThere(path: string): NetworkNamespace | undefined {
+  try {
+    return openNetworkNamespace(path)
+  } catch {
+    return undefined
+  }
 }
 
 interface Candidate {

@@ -91,10 +91,15 @@ async function add(body: string, options: PluginServerOptions): Promise<Answer> 
   const event = parseEvent(body)
   if (event === undefined) return { status: 400, text: 'expected {"Netns", "PodName", "PodNamespace", "IPs"}' }
   const name = `${event.PodNamespace}/${event.PodName}`
-  let found = options.find(event.PodNamespace, event.PodName)
+  const find = () => {
+    const known = options.find(event.PodNamespace, event.PodName)
+    // An earlier pod of the same name is another pod.
+    return event.PodUID === undefined || known?.pod.metadata?.uid === event.PodUID ? known : undefined
+  }
+  let found = find()
   for (let tries = 1; found === undefined && tries < lookup.tries; tries += 1) {
     await sleep(lookup.intervalMs)
-    found = options.find(event.PodNamespace, event.PodName)
+    found = find()
   }
   if (found === undefined)
     return { status: 500, text: `pod ${name} or its namespace is not known to the node agent yet` }
@@ -113,6 +118,7 @@ function parseEvent(body: string): AddEvent | undefined {
   const event = JSON.parse(body) as Partial<AddEvent> | null
   const texts = [event?.Netns, event?.PodName, event?.PodNamespace]
   if (texts.some((text) => typeof text !== 'string' || text === '')) return undefined
+  if (event?.PodUID !== undefined && typeof event.PodUID !== 'string') return undefined
   const ips = event?.IPs ?? []
   return Array.isArray(ips) && ips.every((one) => typeof one?.Address?.IP === 'string')
     ? (event as AddEvent)

@@ -1,25 +1,18 @@
 // The node agent: installs the plugin, serves it, enrols pods, and tells the node proxies. One a node.
 
-import { readdirSync, readFileSync } from 'node:fs'
-import { createServer, type Server } from 'node:http'
-import { join } from 'node:path'
 import type { Namespace, Pod } from 'kubernetes-types/core/v1.js'
 import { type KubeObject, resources } from '../../api/index.ts'
 import { createKubeClient, type Informer, type KubeClient } from '../../kube/index.ts'
-import {
-  createMetricsRegistry,
-  expositionContentType,
-  type Logging,
-  negotiateExposition,
-  registerProcessMetrics,
-  renderMetrics,
-} from '../../observability/index.ts'
+import { expositionContentType, type Logging, negotiateExposition, renderMetrics } from '../../observability/index.ts'
 import { createRedirector, type Redirector, runTool, selectBackend } from '../../redirect/index.ts'
 import { startInstaller } from '../install/installer.ts'
 import type { AgentSettings } from '../settings.ts'
 import { createEnrollmentController, type EnrollmentController } from './controller.ts'
 import { createEnrollment } from './enrollment.ts'
+import { kubeletUid } from './kubelet-uid.ts'
+import { type AgentMetrics, createAgentMetrics } from './metrics.ts'
 import { findPodNamespaces } from './namespaces.ts'
+import { servePages } from './pages.ts'
 import { startPluginServer } from './plugin-server.ts'
 import { shouldCleanUp } from './shutdown.ts'
 import { startZdsServer } from './zds-server.ts'
@@ -36,48 +29,23 @@ export interface AgentOptions {
 
 const serviceAccountDir = '/var/run/secrets/kubernetes.io/serviceaccount'
 
-function agentMetrics() {
-  const registry = createMetricsRegistry()
-  registerProcessMetrics(registry)
-  return {
-    registry,
-    installs: registry.counter<'result'>({
-      name: 'istio_cni_installs_total',
-      help: 'Passes of the CNI plugin installer.',
-      labels: ['result'],
-    }),
-    installReady: registry.gauge({ name: 'istio_cni_install_ready', help: 'Whether the CNI plugin is installed.' }),
-    pluginRequests: registry.counter<'response_code'>({
-      name: 'istio_cni_plugin_requests_total',
-      help: 'Requests of the CNI plugin, by response code.',
-      labels: ['response_code'],
-    }),
-    reconcileEvents: registry.counter<'type'>({
-      name: 'nodeagent_reconcile_events_total',
-      help: 'Pod events handled.',
-      labels: ['type'],
-    }),
-    proxies: registry.gauge({ name: 'ztunnel_connected', help: 'Connected node proxies.' }),
-  }
-}
-
 /** Runs the agent until the signal. Rejects when it can't start. */
 export async function runAgent(options: AgentOptions): Promise<void> {
   const { settings, logging, signal } = options
   const log = logging.scope('cni-agent')
   const write = (level: 'debug' | 'info' | 'warn' | 'error', message: string): void => log.log(level, message)
-  const metrics = agentMetrics()
+  const metrics = createAgentMetrics()
   const state = { watchReady: !settings.ambientEnabled, installReady: () => false }
   await using stack = new AsyncDisposableStack()
   stack.use(
-    await listen(settings.monitoringPort, (path, accept) => {
+    await servePages(settings.monitoringPort, (path, accept) => {
       if (path !== '/metrics') return undefined
       const format = negotiateExposition(accept)
       return { status: 200, type: expositionContentType[format], body: renderMetrics(metrics.registry, format) }
     }),
   )
   stack.use(
-    await listen(settings.healthPort, (path) => {
+    await servePages(settings.healthPort, (path) => {
       if (path === '/healthz') return { status: 200, type: 'text/plain', body: 'ok' }
       if (path !== '/readyz') return undefined
       const ready = state.watchReady && state.installReady()
@@ -116,7 +84,7 @@ type Write = (level: 'debug' | 'info' | 'warn' | 'error', message: string) => vo
 async function startAmbient(
   { settings, logging }: AgentOptions,
   client: KubeClient,
-  metrics: ReturnType<typeof agentMetrics>,
+  metrics: AgentMetrics,
   stack: AsyncDisposableStack,
   write: Write,
 ): Promise<{ redirector: Redirector }> {
@@ -142,6 +110,7 @@ async function startAmbient(
     findNamespaces: (pods) => findPodNamespaces(pods, search, runTool),
     log: write,
   })
+  stack.use(enrollment)
   const { selectors, excludeNamespaces, systemNamespace } = settings
   const controller = createEnrollmentController({
     settings: { selectors, excludeNamespaces, systemNamespace },
@@ -154,11 +123,13 @@ async function startAmbient(
   const namespaces = client.informer<KubeObject>(resources.namespaces)
   stack.use(namespaces)
   await Promise.all([pods.synced, namespaces.synced])
-  // What is known now is taken over at once, so that the first proxy gets a complete snapshot; changes from here on are events.
+  followPods(pods, controller, (type) => metrics.reconcileEvents.with({ type }).inc())
+  followNamespaces(namespaces, controller)
+  // What is known now is taken over before any proxy is served, so that the first one gets a complete snapshot.
   await controller.start(pods.list() as Pod[], namespaces.list() as Namespace[])
   const proxies = startZdsServer({
     path: settings.ztunnelUdsAddress,
-    snapshot: enrollment.served,
+    served: enrollment.served,
     log: write,
     onConnections: (count) => metrics.proxies.with({}).set(count),
   })
@@ -175,8 +146,6 @@ async function startAmbient(
       pluginLog: relogPlugin(logging),
     }),
   )
-  followPods(pods, controller, (type) => metrics.reconcileEvents.with({ type }).inc())
-  followNamespaces(namespaces, controller)
   return { redirector }
 }
 
@@ -228,51 +197,5 @@ function relogPlugin(logging: Logging): (line: string) => void {
     const level =
       record.level === 'debug' || record.level === 'warn' || record.level === 'error' ? record.level : 'info'
     scope.log(level, record.msg ?? line)
-  }
-}
-
-/** The user id of the kubelet, from the node's processes; undefined when none is found. */
-function kubeletUid(proc: string): string | undefined {
-  const read = (path: string): string => {
-    try {
-      return readFileSync(path, 'utf8')
-    } catch {
-      return ''
-    }
-  }
-  for (const pid of readdirSync(proc)) {
-    if (!/^\d+$/.test(pid)) continue
-    const comm = read(join(proc, pid, 'comm')).trim()
-    const isKubelet =
-      (comm === 'kubelet' || comm === 'kubelite') && read(join(proc, pid, 'cmdline')).includes('kubelet')
-    if (isKubelet || comm === 'k3s') return /^Uid:\s+(\d+)/m.exec(read(join(proc, pid, 'status')))?.[1]
-  }
-  return undefined
-}
-
-interface Page {
-  readonly status: number
-  readonly type: string
-  readonly body: string
-}
-
-async function listen(
-  port: number,
-  page: (path: string, accept: string | undefined) => Page | undefined,
-): Promise<AsyncDisposable> {
-  const server: Server = createServer((request, response) => {
-    const path = new URL(request.url ?? '/', 'http://agent').pathname
-    const found = page(path, request.headers.accept) ?? { status: 404, type: 'text/plain', body: 'not found' }
-    response.writeHead(found.status, { 'content-type': found.type }).end(found.body)
-  })
-  await new Promise<void>((resolve, reject) => {
-    server.once('error', reject)
-    server.listen(port, resolve)
-  })
-  return {
-    [Symbol.asyncDispose]: async () => {
-      server.closeAllConnections()
-      await new Promise((resolve) => server.close(resolve))
-    },
   }
 }

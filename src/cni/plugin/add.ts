@@ -10,6 +10,8 @@ export interface AddEvent {
   readonly Netns: string
   readonly PodName: string
   readonly PodNamespace: string
+  /** Tells a pod from an earlier one of its name; absent when the runtime does not say. */
+  readonly PodUID?: string
   readonly IPs: AgentIp[] | null
 }
 
@@ -46,7 +48,13 @@ export async function addPod(input: AddInput, deps: AddDependencies): Promise<'a
     const ambient = await decideAmbient(input, api, deps)
     if (ambient.eligible) {
       const IPs = addressesOf(config)
-      await deps.notifyAgent({ Netns: input.netns, PodName: pod.name, PodNamespace: pod.namespace, IPs })
+      await deps.notifyAgent({
+        Netns: input.netns,
+        PodName: pod.name,
+        PodNamespace: pod.namespace,
+        ...(pod.uid === '' ? {} : { PodUID: pod.uid }),
+        IPs,
+      })
       return 'ambient'
     }
     found = ambient.pod

@@ -61,6 +61,13 @@ for (const [why, options, text] of [
   })
 }
 
+test('an earlier pod of the same name is not taken for the new one', async (t) => {
+  const { runDir, seen } = await agent(t)
+  await assert.rejects(notifyAgent(runDir, { ...event, PodUID: 'u2' }), /not known to the node agent yet/)
+  await notifyAgent(runDir, { ...event, PodUID: 'u1' })
+  assert.equal(seen.enrolled.length, 1)
+})
+
 test('without an agent a pod of the mesh does not start', async () => {
   await assert.rejects(notifyAgent('/nonexistent', event), /failed to send event request/)
 })

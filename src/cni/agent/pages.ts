@@ -1,0 +1,31 @@
+// The node agent's HTTP pages: health and metrics.
+import { createServer, type Server } from 'node:http'
+
+export interface Page {
+  readonly status: number
+  readonly type: string
+  readonly body: string
+}
+
+/** Serves the pages on all addresses until disposed. */
+export async function servePages(
+  port: number,
+  page: (path: string, accept: string | undefined) => Page | undefined,
+): Promise<AsyncDisposable> {
+  const server: Server = createServer((request, response) => {
+    // Not through URL, which throws for some of what a client may send.
+    const [path = ''] = (request.url ?? '').split('?')
+    const found = page(path, request.headers.accept) ?? { status: 404, type: 'text/plain', body: 'not found' }
+    response.writeHead(found.status, { 'content-type': found.type }).end(found.body)
+  })
+  await new Promise<void>((resolve, reject) => {
+    server.once('error', reject)
+    server.listen(port, resolve)
+  })
+  return {
+    [Symbol.asyncDispose]: async () => {
+      server.closeAllConnections()
+      await new Promise((resolve) => server.close(resolve))
+    },
+  }
+}
