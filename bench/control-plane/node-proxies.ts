@@ -1,0 +1,144 @@
+// A process of simulated node proxies: real incremental xDS streams over TLS, that acknowledge what they get and keep only counts.
+// Talks to its parent in messages: see Order and Told.
+import { create, toBinary } from '@bufbuild/protobuf'
+import { BinaryReader } from '@bufbuild/protobuf/wire'
+import { type ChannelCredentials, Client, type ClientDuplexStream, credentials, Metadata } from '@grpc/grpc-js'
+import { discovery } from '../../src/proto/index.ts'
+import { deltaMethod } from '../../src/xds/client/stream.ts'
+
+export type Order =
+  | { readonly kind: 'connect'; readonly count: number; readonly address: string; readonly roots: string }
+  /** Tell when a resource of this name has been acknowledged by everyone. */
+  | { readonly kind: 'await'; readonly names: readonly string[] }
+  | { readonly kind: 'end' }
+
+export type Told =
+  | {
+      readonly kind: 'connected'
+      readonly firstSyncMs: number
+      readonly lastSyncMs: number
+      readonly resources: number
+      readonly bytes: number
+    }
+  | { readonly kind: 'acknowledged'; readonly name: string; readonly at: bigint; readonly bytes: number }
+
+type Stream = ClientDuplexStream<Buffer, Response>
+
+interface Response {
+  readonly typeUrl: string
+  readonly nonce: string
+  readonly names: readonly string[]
+  readonly bytes: number
+}
+
+const types = ['type.googleapis.com/istio.workload.Address', 'type.googleapis.com/istio.security.Authorization']
+const waiting = new Map<string, number>()
+const clients: Client[] = []
+let bytes = 0
+
+async function connectAll({ count, address, roots }: Extract<Order, { kind: 'connect' }>): Promise<void> {
+  const channel = credentials.createSsl(Buffer.from(roots))
+  const first = await connectOne(0, address, channel)
+  const started = performance.now()
+  const rest = await Promise.all(Array.from({ length: count - 1 }, (_, at) => connectOne(at + 1, address, channel)))
+  const lastSyncMs = rest.length === 0 ? first.ms : performance.now() - started
+  tell({ kind: 'connected', firstSyncMs: first.ms, lastSyncMs, resources: first.resources, bytes })
+  bytes = 0
+}
+
+function connectOne(at: number, address: string, channel: ChannelCredentials) {
+  const client = new Client(address, channel, {
+    'grpc.max_receive_message_length': 200 * 1024 * 1024,
+    'grpc.use_local_subchannel_pool': 1,
+    'grpc.ssl_target_name_override': 'istiod.istio-system.svc',
+    'grpc.default_authority': 'istiod.istio-system.svc',
+  })
+  clients.push(client)
+  const metadata = new Metadata()
+  metadata.set('authorization', 'Bearer bench')
+  const started = performance.now()
+  const synced = Promise.withResolvers<{ ms: number; resources: number }>()
+  const stream: Stream = client.makeBidiStreamRequest(deltaMethod, (request: Buffer) => request, read, metadata)
+  const seen = new Set<string>()
+  let resources = 0
+  stream.on('data', (response: Response) => {
+    stream.write(encoded({ typeUrl: response.typeUrl, responseNonce: response.nonce }))
+    bytes += response.bytes
+    seen.add(response.typeUrl)
+    if (seen.size <= types.length) resources += response.names.length
+    if (seen.size === types.length) synced.resolve({ ms: performance.now() - started, resources })
+    for (const name of response.names) acknowledged(name)
+  })
+  stream.on('error', (error) => synced.reject(error))
+  const node = {
+    id: `ztunnel~10.0.0.1~ztunnel-${at}.istio-system~istio-system.svc.cluster.local`,
+    metadata: { NODE_NAME: `node-${at}`, NAMESPACE: 'istio-system' },
+  }
+  for (const typeUrl of types) stream.write(encoded({ typeUrl, node }))
+  return synced.promise
+}
+
+function acknowledged(name: string): void {
+  const left = waiting.get(name)
+  if (left === undefined) return
+  if (left > 1) {
+    waiting.set(name, left - 1)
+    return
+  }
+  waiting.delete(name)
+  tell({ kind: 'acknowledged', name, at: process.hrtime.bigint(), bytes })
+}
+
+function encoded(fields: Parameters<typeof create<typeof discovery.DeltaDiscoveryRequestSchema>>[1]): Buffer {
+  return Buffer.from(
+    toBinary(discovery.DeltaDiscoveryRequestSchema, create(discovery.DeltaDiscoveryRequestSchema, fields)),
+  )
+}
+
+/** Only what is needed is decoded: the proxies are to cost little of the machine they share. */
+function read(message: Buffer): Response {
+  const reader = new BinaryReader(message)
+  let typeUrl = ''
+  let nonce = ''
+  const names: string[] = []
+  while (reader.pos < reader.len) {
+    const [field, wire] = reader.tag()
+    if (field === 4) typeUrl = reader.string()
+    else if (field === 5) nonce = reader.string()
+    else if (field === 2) names.push(nameOf(reader.bytes()))
+    else reader.skip(wire, field)
+  }
+  return { typeUrl, nonce, names, bytes: message.byteLength }
+}
+
+function nameOf(resource: Uint8Array): string {
+  const reader = new BinaryReader(resource)
+  while (reader.pos < reader.len) {
+    const [field, wire] = reader.tag()
+    if (field === 3) return reader.string()
+    reader.skip(wire, field)
+  }
+  return ''
+}
+
+function tell(told: Told): void {
+  process.send?.(told)
+}
+
+process.on('message', (order: Order) => {
+  switch (order.kind) {
+    case 'connect':
+      connectAll(order).catch((error: unknown) => {
+        process.stderr.write(`${error}\n`)
+        process.exit(1)
+      })
+      return
+    case 'await':
+      for (const name of order.names) waiting.set(name, clients.length)
+      return
+    case 'end':
+      for (const client of clients) client.close()
+      process.exit(0)
+  }
+})
+process.on('disconnect', () => process.exit(0))
