@@ -72,6 +72,15 @@ function suite(program: string): void {
     return out
   }
 
+  /** Asks the server until it serves that many watches of config maps. */
+  async function watchesOfConfigMaps(wanted: number): Promise<void> {
+    const deadline = Date.now() + 10_000
+    const line = /^apiserver_longrunning_requests\{.*resource="configmaps".*\} (\d+)$/m
+    while (Number(line.exec(await ok('get', '--raw', '/metrics'))?.[1] ?? 0) !== wanted) {
+      assert.ok(Date.now() < deadline, `there were never ${wanted} watches of config maps`)
+    }
+  }
+
   test('version and api-resources', async () => {
     assert.match(await ok('version'), /Server Version/)
     const resources = await ok('api-resources')
@@ -193,23 +202,21 @@ function suite(program: string): void {
 
   test('wait and get --watch see what happens', async () => {
     const env = { ...process.env, KUBECONFIG: api.kubeconfig, HOME: '/nonexistent' }
-    const watching = spawn(program, ['get', 'configmaps', '--watch-only', '-o', 'name'], { env })
-    const lines = createInterface({ input: watching.stdout })[Symbol.asyncIterator]()
+    const args = ['get', 'configmaps', '--watch-only', '-o', 'name']
+    // A process group of its own: some installations start the real kubectl from a wrapper.
+    const watching = spawn(program, args, { env, detached: true, stdio: ['ignore', 'pipe', 'ignore'] })
     try {
-      const seen = lines.next()
-      // The watch begins at some time; one of these changes comes after it.
-      let round = 0
-      const timer = setInterval(() => {
-        round += 1
-        void run('', 'create', 'configmap', `seen-${round}`)
-      }, 200)
-      assert.match(String((await seen).value), /^configmap\/seen-\d+$/)
-      clearInterval(timer)
+      const first = createInterface({ input: watching.stdout })[Symbol.asyncIterator]().next()
+      await watchesOfConfigMaps(1)
+      await ok('create', 'configmap', 'seen')
+      assert.equal((await first).value, 'configmap/seen')
     } finally {
-      watching.kill()
+      if (watching.pid !== undefined) process.kill(-watching.pid)
     }
+    await watchesOfConfigMaps(0)
     await ok('create', 'configmap', 'waited')
     const waiting = run('', 'wait', '--for=delete', 'configmap/waited', '--timeout=20s')
+    await watchesOfConfigMaps(1)
     await ok('delete', 'configmap', 'waited')
     assert.equal((await waiting).code, 0)
   })

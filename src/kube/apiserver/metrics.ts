@@ -5,6 +5,8 @@ import type { Store } from './store/store.ts'
 
 export interface RequestMetrics {
   observe(verb: string, target: RequestTarget, code: number, milliseconds: number): void
+  /** Counts a watch as running; returns the function that ends that. */
+  watchStarted(target: RequestTarget): () => void
   text(): Promise<string>
 }
 
@@ -15,6 +17,12 @@ export function createRequestMetrics(store: Store): RequestMetrics {
     help: 'Response latency in seconds for each verb, group, version, resource and subresource.',
     labelNames: ['verb', 'group', 'version', 'resource', 'subresource', 'code'],
     buckets: [0.001, 0.005, 0.025, 0.1, 0.5, 1, 5, 30],
+    registers: [registry],
+  })
+  const running = new Gauge({
+    name: 'apiserver_longrunning_requests',
+    help: 'Gauge of all active long-running apiserver requests broken out by verb, group, version and resource.',
+    labelNames: ['verb', 'group', 'version', 'resource'],
     registers: [registry],
   })
   new Gauge({
@@ -35,6 +43,13 @@ export function createRequestMetrics(store: Store): RequestMetrics {
       if (target.kind === 'path' || verb === 'watch') return
       const { group, version, plural: resource, subresource = '' } = target
       durations.observe({ verb: verb.toUpperCase(), group, version, resource, subresource, code }, milliseconds / 1000)
+    },
+    watchStarted(target) {
+      if (target.kind === 'path') return () => undefined
+      const { group, version, plural: resource } = target
+      const labels = { verb: 'WATCH', group, version, resource }
+      running.inc(labels)
+      return () => running.dec(labels)
     },
     text: () => registry.metrics(),
   }

@@ -195,7 +195,10 @@ async function serve(
         if (isConnectRequest(target)) {
           await admitConnect(handler.routes.core, target, user, exchange.url.searchParams)
           await serveConnect(handler.kubelets, exchange, target)
-        } else await serveResource(handler.routes, exchange, target, user)
+        } else {
+          if (verb === 'watch') exchange.response.on('close', handler.metrics.watchStarted(target))
+          await serveResource(handler.routes, exchange, target, user)
+        }
         return
       }
     }
