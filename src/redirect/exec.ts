@@ -47,7 +47,13 @@ export const runTool: RunTool = (command, args, options = {}) =>
       output.stderr += text
     })
     child.on('error', (error) => resolve({ code: 127, stdout: '', stderr: error.message }))
-    child.on('close', (code) => resolve({ code: code ?? 1, ...output }))
+    child.on('close', (code, signal) => {
+      const { stdout, stderr } = output
+      // Ended from outside: by the limit, as a rule.
+      if (code === null)
+        resolve({ code: 1, stdout, stderr: `${stderr}ended by ${signal}, after ${limitMs} ms at most` })
+      else resolve({ code, stdout, stderr })
+    })
     // A tool that ends before it has read its input must not raise EPIPE here; its exit code tells.
     child.stdin.on('error', () => undefined)
     child.stdin.end(options.input ?? '')
@@ -61,9 +67,14 @@ export async function mustRun(
   options?: ToolOptions,
 ): Promise<string> {
   const result = await run(command, args, options)
-  if (result.code === 0) return result.stdout
+  if (result.code !== 0) throw failureOf(command, args, result)
+  return result.stdout
+}
+
+/** The error of a call that failed. */
+export function failureOf(command: string, args: readonly string[], result: ToolResult): RedirectionError {
   const missing = result.code === 127 || /nsenter: failed to execute|ENOENT/.test(result.stderr)
-  throw new RedirectionError(
+  return new RedirectionError(
     missing ? 'TOOL_MISSING' : 'TOOL_FAILED',
     `${command} ${args.join(' ')} failed (${result.code}): ${result.stderr.trim() || 'no message'}`,
   )

@@ -92,6 +92,11 @@ async function savedRules(
   return chains
 }
 
+/** As `table chain`. */
+function ownChainsOf(saved: SavedRules): string[] {
+  return [...saved.keys()].filter((key) => isOwnChain(key.split(' ')[1] ?? ''))
+}
+
 function environment(
   flavour: IptablesFlavour,
   netns: string | undefined,
@@ -111,7 +116,7 @@ export async function applyIptables(
   let outcome: 'applied' | 'replaced' | 'unchanged' = 'unchanged'
   for (const { family, rules } of program.families) {
     const saved = await savedRules(run, flavour, family, netns)
-    const residue = [...saved.keys()].some((key) => isOwnChain(key.split(' ')[1] ?? ''))
+    const residue = ownChainsOf(saved).length > 0
     const present = residue ? await presentRules(run, flavour, family, rules, netns) : new Set<IptablesRule>()
     if (residue && present.size === rules.length && !hasOther(saved, rules)) continue
     const input = residue
@@ -153,11 +158,13 @@ function hasOther(saved: SavedRules, rules: readonly IptablesRule[]): boolean {
   return [...saved].some(([key, lines]) => isOwnChain(key.split(' ')[1] ?? '') && planned.get(key) !== lines.length)
 }
 
-/** Removes every chain of ours and every jump to one, in both families, whatever version put them there. */
+/**
+ * Removes every chain of ours and every jump to one, in both families, whatever version put them there. Rejects when chains are left.
+ */
 export async function removeIptables(run: RunTool, flavour: IptablesFlavour, netns?: string): Promise<void> {
   for (const family of [4, 6] as const) {
     const saved = await savedRules(run, flavour, family, netns)
-    const owned = [...saved.keys()].filter((key) => isOwnChain(key.split(' ')[1] ?? ''))
+    const owned = ownChainsOf(saved)
     const command = (table: string, ...args: string[]): Promise<unknown> =>
       run(tool(flavour, family), [...flavour.wait, '-t', table, ...args], environment(flavour, netns))
     for (const [key, lines] of saved) {
@@ -172,6 +179,11 @@ export async function removeIptables(run: RunTool, flavour: IptablesFlavour, net
         const [table = '', chain = ''] = key.split(' ')
         await command(table, action, chain)
       }
+    }
+    if (owned.length === 0) continue
+    const left = ownChainsOf(await savedRules(run, flavour, family, netns))
+    if (left.length > 0) {
+      throw new RedirectionError('TOOL_FAILED', `chains could not be removed (IPv${family}): ${left.join(', ')}`)
     }
   }
 }

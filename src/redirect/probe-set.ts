@@ -1,5 +1,6 @@
 // The set of enrolled pods' addresses on the node, from which the host rules know whose probes to give the fixed source.
 import { isIP } from 'node:net'
+import ipaddr from 'ipaddr.js'
 import { nftTables, probeSets } from './constants.ts'
 import { mustRun, type RunTool } from './exec.ts'
 import type { Backend, IpFamily } from './program.ts'
@@ -23,9 +24,19 @@ export interface ProbeSet {
   destroy(): Promise<void>
 }
 
-/** `::ffff:10.0.0.1` is 10.0.0.1 to the kernel. */
+/** The address as the kernel's tools print it; `::ffff:10.0.0.1` is 10.0.0.1 to them. */
 function canonical(ip: string): string {
-  return ip.toLowerCase().startsWith('::ffff:') && isIP(ip.slice(7)) === 4 ? ip.slice(7) : ip
+  return ipaddr.isValid(ip) ? ipaddr.process(ip).toString() : ip
+}
+
+/** Runs works one after the other. */
+function serially(): <T>(work: () => Promise<T>) => Promise<T> {
+  let last: Promise<unknown> = Promise.resolve()
+  return (work) => {
+    const next = last.then(work)
+    last = next.catch(() => undefined)
+    return next
+  }
 }
 
 export function createProbeSet(run: RunTool, backend: Backend, enableIpv6: boolean): ProbeSet {
@@ -35,6 +46,8 @@ export function createProbeSet(run: RunTool, backend: Backend, enableIpv6: boole
     const family = isIP(ip)
     return (family === 4 || family === 6) && families.includes(family) ? family : undefined
   }
+  // Removing looks before it removes: an address that another pod takes over in between must stay.
+  const alone = serially()
   const list = async (): Promise<ProbeSetEntry[]> =>
     (await Promise.all(families.map((family) => sets.list(family)))).flat()
   const add = async (entries: readonly ProbeSetEntry[]): Promise<void> => {
@@ -45,31 +58,36 @@ export function createProbeSet(run: RunTool, backend: Backend, enableIpv6: boole
     }
   }
   return {
-    create: async () => {
-      for (const family of families) await sets.create(family)
-    },
-    add,
-    remove: async (entries) => {
-      const present = await list()
-      for (const entry of entries) {
-        const ip = canonical(entry.ip)
-        const family = familyOf(ip)
-        const owned = present.some((one) => one.ip === ip && one.uid === entry.uid)
-        if (family !== undefined && owned) await sets.remove(family, ip)
-      }
-    },
-    list,
-    sync: async (entries) => {
-      await add(entries)
-      const wanted = new Set(entries.map((entry) => canonical(entry.ip)))
-      for (const { ip } of await list()) {
-        const family = familyOf(ip)
-        if (family !== undefined && !wanted.has(ip)) await sets.remove(family, ip)
-      }
-    },
-    destroy: async () => {
-      for (const family of [4, 6] as const) await sets.destroy(family)
-    },
+    create: () =>
+      alone(async () => {
+        for (const family of families) await sets.create(family)
+      }),
+    add: (entries) => alone(() => add(entries)),
+    remove: (entries) =>
+      alone(async () => {
+        if (entries.length === 0) return
+        const present = await list()
+        for (const entry of entries) {
+          const ip = canonical(entry.ip)
+          const family = familyOf(ip)
+          const owned = present.some((one) => one.ip === ip && one.uid === entry.uid)
+          if (family !== undefined && owned) await sets.remove(family, ip)
+        }
+      }),
+    list: () => alone(list),
+    sync: (entries) =>
+      alone(async () => {
+        await add(entries)
+        const wanted = new Set(entries.map((entry) => canonical(entry.ip)))
+        for (const { ip } of await list()) {
+          const family = familyOf(ip)
+          if (family !== undefined && !wanted.has(ip)) await sets.remove(family, ip)
+        }
+      }),
+    destroy: () =>
+      alone(async () => {
+        for (const family of [4, 6] as const) await sets.destroy(family)
+      }),
   }
 }
 

@@ -51,6 +51,18 @@ for (const flavour of ['iptables-legacy', 'iptables-nft', 'nftables'] as const) 
     assert.equal(before.includes('ISTIO'), false)
   })
 
+  test(`${flavour}: rules that stay although they were to be removed are told`, { skip }, async (t) => {
+    const ns = namespace(t)
+    const settings = { ...ambientDefaults, backend } as const
+    await createRedirector(settings, forced).programPod(ns.path, plain)
+    const hindered = createRedirector(settings, forced, (command, args, options) =>
+      args.includes('-X') || args.includes('-f')
+        ? Promise.resolve({ code: 4, stdout: '', stderr: 'Resource temporarily unavailable' })
+        : runTool(command, args, options),
+    )
+    await assert.rejects(hindered.unprogramPod(ns.path), { code: 'TOOL_FAILED' })
+  })
+
   test(`${flavour}: a rule deleted by hand comes back, foreign rules stay`, { skip }, async (t) => {
     const ns = namespace(t)
     const redirector = createRedirector({ ...ambientDefaults, backend, enableIpv6: false }, forced)
@@ -86,6 +98,15 @@ for (const flavour of ['iptables-legacy', 'iptables-nft', 'nftables'] as const) 
     await probeSet.remove([{ ip: '10.0.0.1', uid: 'a' }])
     const sorted = async (): Promise<string[]> => (await probeSet.list()).map(({ ip, uid }) => `${ip} ${uid}`).sort()
     assert.deepEqual(await sorted(), ['10.0.0.1 c', '10.0.0.2 b', 'fd00::1 b'])
+    await Promise.all([
+      probeSet.remove([{ ip: '10.0.0.1', uid: 'c' }]),
+      probeSet.add([{ ip: '10.0.0.1', uid: 'd' }]),
+      probeSet.remove([{ ip: '10.0.0.1', uid: 'c' }]),
+      probeSet.add([{ ip: '10.0.0.1', uid: 'c' }]),
+      probeSet.remove([{ ip: 'FD00:0::1', uid: 'b' }]),
+      probeSet.add([{ ip: 'FD00:0::1', uid: 'b' }]),
+    ])
+    assert.deepEqual(await sorted(), ['10.0.0.1 c', '10.0.0.2 b', 'fd00::1 b'], 'an address that is taken over stays')
     await redirector.programHost('0')
     assert.deepEqual(await sorted(), ['10.0.0.1 c', '10.0.0.2 b', 'fd00::1 b'], 'a restart keeps the content')
     await probeSet.sync([{ ip: '10.0.0.2', uid: 'b' }])

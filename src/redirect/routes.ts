@@ -1,6 +1,6 @@
 // Policy routing in a pod: replies on connections with a preserved source address go back to the proxy over loopback.
 import { replyRoute } from './constants.ts'
-import { mustRun, type RunTool } from './exec.ts'
+import { failureOf, mustRun, type RunTool } from './exec.ts'
 
 async function usesIpv6(run: RunTool, netns: string | undefined): Promise<boolean> {
   const disabled = await run('cat', ['/proc/sys/net/ipv6/conf/lo/disable_ipv6'], netns === undefined ? {} : { netns })
@@ -17,10 +17,9 @@ export async function addReplyRoutes(run: RunTool, enableIpv6: boolean, netns?: 
     const everywhere = family === '-4' ? '0.0.0.0/0' : '::/0'
     const local = ['local', everywhere, 'dev', 'lo', 'scope', 'host', 'table', replyRoute.table]
     await mustRun(run, 'ip', [family, 'route', 'replace', ...local], where)
-    const added = await run('ip', [family, 'rule', 'add', ...rule], where)
-    if (added.code !== 0 && !added.stderr.includes('File exists')) {
-      await mustRun(run, 'ip', [family, 'rule', 'add', ...rule], where)
-    }
+    const addRule = [family, 'rule', 'add', ...rule]
+    const added = await run('ip', addRule, where)
+    if (added.code !== 0 && !added.stderr.includes('File exists')) throw failureOf('ip', addRule, added)
   }
 }
 
