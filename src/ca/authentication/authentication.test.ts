@@ -120,6 +120,7 @@ test('a client certificate speaks for one workload of the mesh', async () => {
   const leaf = async (...uris: readonly string[]) => new X509Certificate((await makeLeaf(ca, uris)).pem)
   assert.equal(isMeshPeer(await leaf('spiffe://td/ns/a/sa/b'), ['td']), true)
   assert.equal(isMeshPeer(await leaf('spiffe://td/ns/a/sa/b'), []), false)
+  assert.equal(isMeshPeer(await leaf('spiffe://a.b/ns/a/sa/b'), ['a@b']), true)
   assert.equal(isMeshPeer(await leaf('spiffe://other/ns/a/sa/b'), ['td']), false)
   assert.equal(isMeshPeer(await leaf('spiffe://td/ns/a/sa/b', 'spiffe://td/ns/a/sa/c'), ['td']), false)
   assert.equal(isMeshPeer(await leaf('https://td/ns/a/sa/b'), ['td']), false)

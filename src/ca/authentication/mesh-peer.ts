@@ -1,6 +1,6 @@
 // Which verified client certificates speak for a workload of the mesh.
 import type { X509Certificate } from 'node:crypto'
-import { spiffeOf, uriNamesOf } from '../client/index.ts'
+import { canonicalTrustDomain, spiffeOf, uriNamesOf } from '../client/index.ts'
 
 /**
  * True for a leaf with exactly one URI name, a SPIFFE identity of one of the trust domains. A root may
@@ -9,5 +9,5 @@ import { spiffeOf, uriNamesOf } from '../client/index.ts'
 export function isMeshPeer(leaf: X509Certificate, trustDomains: readonly string[]): boolean {
   const uris = uriNamesOf(leaf)
   const identity = uris.length === 1 ? spiffeOf(uris[0] ?? '') : undefined
-  return identity !== undefined && trustDomains.includes(identity.trustDomain)
+  return identity !== undefined && trustDomains.map(canonicalTrustDomain).includes(identity.trustDomain)
 }
