@@ -103,19 +103,73 @@ interface UserEntry {
   readonly 'client-key'?: string
   readonly 'client-key-data'?: string
   readonly exec?: ExecPlugin
+  readonly 'auth-provider'?: unknown
 }
 
 async function kubeconfigConnection(path: string, contextName?: string): Promise<Connection> {
   const config = await readKubeconfig(path)
+  return connectionOfChoice(choose(config, path, contextName), dirname(resolve(path)))
+}
+
+/** What a kubeconfig from elsewhere may only use where it is allowed by name: it could run programs or read files here, or skip checks. */
+export const riskyKubeconfigOptions = [
+  'exec',
+  'authProvider',
+  'clientKey',
+  'clientCertificate',
+  'tokenFile',
+  'certificateAuthority',
+  'insecureSkipTLSVerify',
+] as const
+
+/**
+ * The connection of a kubeconfig that somebody else wrote, such as one in a Secret. Options with which it could reach into this process
+ * or its files are refused unless `allowed` names them. `where` names it in errors. Rejects with a KubeError (code 0, reason `Config`).
+ */
+export async function connectionOfText(
+  text: string,
+  where: string,
+  allowed: readonly string[] = [],
+): Promise<Connection> {
+  const choice = choose(await parseKubeconfig(text, where), where)
+  const { cluster, user } = choice
+  const used: Readonly<Record<(typeof riskyKubeconfigOptions)[number], boolean>> = {
+    exec: user.exec !== undefined,
+    authProvider: user['auth-provider'] !== undefined,
+    clientKey: user['client-key'] !== undefined,
+    clientCertificate: user['client-certificate'] !== undefined,
+    tokenFile: user.tokenFile !== undefined,
+    certificateAuthority: cluster['certificate-authority'] !== undefined,
+    insecureSkipTLSVerify: cluster['insecure-skip-tls-verify'] === true,
+  }
+  const refused = riskyKubeconfigOptions.find((option) => used[option] && !allowed.includes(option))
+  if (refused !== undefined) throw configError(`${where}: ${refused} is not allowed`)
+  if (used.authProvider) throw configError(`${where}: authProvider: give a token or a client certificate instead`)
+  if (!/^https?:\/\//.test(cluster.server)) throw configError(`${where}: server: expected https://host:port`)
+  return connectionOfChoice(choice, '/')
+}
+
+interface Choice {
+  readonly cluster: ClusterEntry & { readonly server: string }
+  readonly user: UserEntry
+  readonly namespace: string
+}
+
+function choose(config: Kubeconfig, where: string, contextName?: string): Choice {
   const name = contextName ?? config['current-context'] ?? ''
   const context = config.contexts?.find((entry) => entry.name === name)?.context
-  if (context === undefined) throw configError(`${path}: there is no context "${name}"`)
+  if (context === undefined) throw configError(`${where}: there is no context "${name}"`)
   const cluster = config.clusters?.find((entry) => entry.name === context.cluster)?.cluster
-  if (cluster?.server === undefined) {
-    throw configError(`${path}: context "${name}": cluster "${context.cluster ?? ''}" has no server`)
+  const server = cluster?.server
+  if (cluster === undefined || server === undefined) {
+    throw configError(`${where}: context "${name}": cluster "${context.cluster ?? ''}" has no server`)
   }
   const user = config.users?.find((entry) => entry.name === context.user)?.user ?? {}
-  const base = dirname(resolve(path))
+  return { cluster: { ...cluster, server }, user, namespace: context.namespace ?? 'default' }
+}
+
+/** `base`: the folder that relative paths start from. */
+function connectionOfChoice({ cluster, user, namespace }: Choice, base: string): Connection {
   const ca = material(base, cluster['certificate-authority-data'], cluster['certificate-authority'])
   const cert = material(base, user['client-certificate-data'], user['client-certificate'])
   const key = material(base, user['client-key-data'], user['client-key'])
@@ -123,7 +177,7 @@ async function kubeconfigConnection(path: string, contextName?: string): Promise
   const tokenFile = user.tokenFile === undefined ? undefined : reread(resolve(base, user.tokenFile))
   return {
     server: cluster.server.replace(/\/+$/, ''),
-    namespace: context.namespace ?? 'default',
+    namespace,
     insecureSkipTlsVerify: cluster['insecure-skip-tls-verify'] === true,
     tlsServerName: cluster['tls-server-name'],
     tls: async () => {
@@ -144,14 +198,26 @@ async function kubeconfigConnection(path: string, contextName?: string): Promise
 
 async function readKubeconfig(path: string): Promise<Kubeconfig> {
   try {
-    const text = readFileSync(path, 'utf8')
+    return await parseKubeconfig(readFileSync(path, 'utf8'), path)
+  } catch (cause) {
+    if (cause instanceof KubeError) throw cause
+    throw configError(`${path}: ${textOf(cause)}`, cause)
+  }
+}
+
+async function parseKubeconfig(text: string, where: string): Promise<Kubeconfig> {
+  try {
     const { parse } = await import('yaml')
     const value: unknown = parse(text)
     if (typeof value !== 'object' || value === null) throw new Error('it is not a mapping')
     return value
   } catch (cause) {
-    throw configError(`${path}: ${cause instanceof Error ? cause.message : String(cause)}`, cause)
+    throw configError(`${where}: ${textOf(cause)}`, cause)
   }
+}
+
+function textOf(cause: unknown): string {
+  return cause instanceof Error ? cause.message : String(cause)
 }
 
 function material(base: string, inline: string | undefined, file: string | undefined): () => string | undefined {

@@ -4,7 +4,14 @@ import { loadConnection } from './connection.ts'
 import type { KubeClient } from './types.ts'
 
 export { type ClientOptions, clientOf } from './client.ts'
-export { type Connection, inClusterConnection, loadConnection, type TlsMaterial } from './connection.ts'
+export {
+  type Connection,
+  connectionOfText,
+  inClusterConnection,
+  loadConnection,
+  riskyKubeconfigOptions,
+  type TlsMaterial,
+} from './connection.ts'
 export { isKubeError, KubeError } from './errors.ts'
 export type { KubeLog } from './informer.ts'
 export { type LeaderElectionOptions, type LeaseTimes, runLeaderElection } from './leader-election.ts'

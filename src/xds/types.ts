@@ -9,6 +9,8 @@ export interface EncodedResource {
   readonly version: string
   /** The serialised message, without the Any around it. */
   readonly body: Uint8Array
+  /** Type of the message inside the Any, where it isn't that of the resource type. */
+  readonly bodyType?: string
 }
 
 /** The client of a stream, as authenticated and as it describes itself in its first request. */
@@ -16,8 +18,15 @@ export interface XdsClient {
   /** Node id text of the first request. */
   readonly nodeId: string
   readonly metadata: Readonly<Record<string, unknown>>
-  /** Verified identities (SPIFFE ids); empty on the plaintext port. */
+  /** Verified identities (SPIFFE ids); empty where clients are not authenticated. */
   readonly identities: readonly string[]
+}
+
+/** A type that is asked and answered once: nothing is watched. */
+export interface OneShotType {
+  readonly typeUrl: string
+  /** Throws a StreamError to end the stream. */
+  answer(client: XdsClient, names: readonly string[]): readonly EncodedResource[]
 }
 
 /** Which changed resources concern an on-demand subscriber beyond their own names. */

@@ -3,13 +3,22 @@ import { randomUUID } from 'node:crypto'
 import { status } from '@grpc/grpc-js'
 import type { Scope } from '../../observability/index.ts'
 import type { discovery } from '../../proto/index.ts'
+import type { OneShotType, ResourceSource, XdsClient } from '../types.ts'
 import { stepDelta } from './delta.ts'
 import { type ProxyNode, textOf } from './node.ts'
 import type { Wave } from './push-lane.ts'
 import type { SendBudget } from './send-budget.ts'
 import { sotwContent, sotwPush, stepSotw } from './sotw.ts'
 import { StreamError } from './stream-error.ts'
-import { type Content, hasPending, noteChanges, type ServedType, takePending, type Watch } from './watch.ts'
+import {
+  type Content,
+  createWatch,
+  hasPending,
+  noteChanges,
+  type ServedType,
+  takePending,
+  type Watch,
+} from './watch.ts'
 import { deltaResource, deltaResponse, type Envelope, removedResource, sotwResource, sotwResponse } from './wire.ts'
 
 export type Request =
@@ -32,6 +41,7 @@ export interface ConnectionOptions {
   readonly peer: string
   /** In the order in which they are pushed. */
   readonly types: readonly ServedType[]
+  readonly oneShots: ReadonlyMap<string, OneShotType>
   readonly outlet: Outlet
   readonly budget: SendBudget
   readonly controlPlane: string
@@ -73,6 +83,7 @@ type Message = (envelope: Envelope) => Buffer
 export function createConnection(options: ConnectionOptions): Connection {
   const { types, outlet, node, events, log } = options
   const nodeName = textOf(node.metadata, 'NODE_NAME')
+  const client: XdsClient = { nodeId: node.id, metadata: node.metadata, identities: options.identities }
   const byUrl = new Map(types.map((type, order) => [type.source.typeUrl, { type, order }]))
   const watches = new Map<string, Watch>()
   const waiting: Request[] = []
@@ -119,12 +130,15 @@ export function createConnection(options: ConnectionOptions): Connection {
 
   function stepOf(request: Request): Outgoing | undefined {
     const { typeUrl } = request.message
+    const oneShot = options.oneShots.get(typeUrl)
+    if (oneShot !== undefined) return answerOnce(oneShot, request)
     const type = byUrl.get(typeUrl)?.type
     if (type === undefined) {
       log.debug('a type that is not served was asked for', { client: options.id, type: typeUrl })
       return undefined
     }
     const known = watches.get(typeUrl)
+    if (known === undefined) type.admit?.(client)
     const step =
       request.kind === 'delta'
         ? stepDelta(known, type, request.message, nodeName)
@@ -145,6 +159,14 @@ export function createConnection(options: ConnectionOptions): Connection {
         if (request.kind === 'delta' || known === undefined) afterAnswer(type)
         return { watch: step.watch, content: step.content }
     }
+  }
+
+  function answerOnce(type: OneShotType, { kind, message }: Request): Outgoing | undefined {
+    // An acknowledgement asks for nothing.
+    if (message.responseNonce !== '') return undefined
+    const resources = type.answer(client, kind === 'delta' ? message.resourceNamesSubscribe : message.resourceNames)
+    const watch = createWatch({ source: nothing(type.typeUrl), isWildcard: true }, true, [])
+    return { watch, content: () => ({ resources, removed: [] }) }
   }
 
   function afterAnswer(type: ServedType): void {
@@ -244,6 +266,11 @@ export function createConnection(options: ConnectionOptions): Connection {
       watches.clear()
     },
   }
+}
+
+/** What a watch of nothing stands on. */
+function nothing(typeUrl: string): ResourceSource {
+  return { typeUrl, synced: true, list: () => [], get: () => undefined, subscribe: () => () => {} }
 }
 
 interface Outgoing {

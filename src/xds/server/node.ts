@@ -10,7 +10,8 @@ export type NodeType = (typeof nodeTypes)[number]
 export interface ProxyNode {
   /** The node id as sent. */
   readonly id: string
-  readonly type: NodeType
+  /** `debug`: no proxy but a person's tool, which asks one-shot types alone. */
+  readonly type: NodeType | 'debug'
   readonly ips: readonly string[]
   /** `<pod>.<namespace>` for pods. */
   readonly proxyId: string
@@ -20,12 +21,12 @@ export interface ProxyNode {
 }
 
 /** Reads `<type>~<ip>~<id>~<dns domain>`. Throws a StreamError INVALID_ARGUMENT that says what is wrong. */
-export function parseNode(node: core.Node | undefined): ProxyNode {
+export function parseNode(node: core.Node | undefined, mayDebug = false): ProxyNode {
   if (node === undefined || node.id === '') throw invalid('missing node information')
   const parts = node.id.split('~')
   if (parts.length !== 4) throw invalid(`missing parts in the service node ${JSON.stringify(node.id)}`)
   const [typeText = '', ip = '', proxyId = '', domain = ''] = parts
-  const type = nodeTypes.find((name) => name === typeText)
+  const type = mayDebug && typeText === 'debug' ? 'debug' : nodeTypes.find((name) => name === typeText)
   if (type === undefined) {
     throw invalid(
       `invalid node type (valid types: ${nodeTypes.join(', ')}) in the service node ${JSON.stringify(node.id)}`,

@@ -2,9 +2,10 @@
 import { type Server, type ServerDuplexStream, status } from '@grpc/grpc-js'
 import type { MetricsRegistry, Scope } from '../../observability/index.ts'
 import type { core, discovery } from '../../proto/index.ts'
+import type { OneShotType } from '../types.ts'
 import { type Connection, createConnection, type Outlet, type Request } from './connection.ts'
 import { createXdsMetrics, type XdsMetrics } from './metrics.ts'
-import { authorizeNode, type NodeType, type ProxyNode, parseNode } from './node.ts'
+import { authorizeNode, type ProxyNode, parseNode } from './node.ts'
 import { createPushLane, type QuietTimes } from './push-lane.ts'
 import { createSendBudget } from './send-budget.ts'
 import { type DeltaCall, discoveryService, type SotwCall } from './service.ts'
@@ -17,12 +18,14 @@ type AnyCall = DeltaCall | SotwCall
 export interface XdsServerOptions {
   /** In the order in which changes are pushed and requests waiting together are answered. */
   readonly types: readonly ServedType[]
-  /** The verified identities of a caller; rejects when there are none. */
-  readonly authenticate: (call: AnyCall) => Promise<readonly string[]>
+  /** Types that are answered once a request. */
+  readonly oneShots?: readonly OneShotType[]
+  /** The verified identities of a caller; undefined where callers are not authenticated; rejects when they are and this one is nobody. */
+  readonly authenticate: (call: AnyCall) => Promise<readonly string[] | undefined>
   /** Check the node's namespace and service account against the identities. */
   readonly checkNodeIdentity: boolean
   /** Throws a StreamError for nodes that are not served. */
-  readonly admitNode?: (type: NodeType) => void
+  readonly admitNode?: (type: ProxyNode['type']) => void
   /** Further conditions than that the sources are synced. */
   readonly isReady?: () => boolean
   readonly controlPlane: string
@@ -50,6 +53,7 @@ export function createXdsServer(options: XdsServerOptions): XdsServer {
   const budget = createSendBudget(options.sendBudgetBytes ?? 64 * 1024 * 1024)
   const rate = createStreamRate(options.streamsPerSecond ?? 0)
   const connections = new Map<Connection, Outlet>()
+  const oneShots = new Map((options.oneShots ?? []).map((type) => [type.typeUrl, type]))
   const started = new Date().toISOString()
   let versions = 0
   let ids = 0
@@ -86,7 +90,7 @@ export function createXdsServer(options: XdsServerOptions): XdsServer {
         if (connection === undefined) log.warn('health was told before the first request', { peer: call.getPeer() })
         return
       }
-      connection ??= connect(call, outlet, identities, parseNode(node))
+      connection ??= connect(call, outlet, identities, parseNode(node, oneShots.has(request.message.typeUrl)))
       connection.receive(request)
     })
     call.on('close', end)
@@ -100,7 +104,7 @@ export function createXdsServer(options: XdsServerOptions): XdsServer {
     if (call.cancelled || call.destroyed) end()
   }
 
-  async function identitiesOf(call: AnyCall): Promise<readonly string[]> {
+  async function identitiesOf(call: AnyCall): Promise<readonly string[] | undefined> {
     try {
       return await options.authenticate(call)
     } catch (error) {
@@ -109,16 +113,22 @@ export function createXdsServer(options: XdsServerOptions): XdsServer {
     }
   }
 
-  function connect(call: AnyCall, outlet: Outlet, identities: readonly string[], node: ProxyNode): Connection {
+  function connect(
+    call: AnyCall,
+    outlet: Outlet,
+    identities: readonly string[] | undefined,
+    node: ProxyNode,
+  ): Connection {
     options.admitNode?.(node.type)
-    if (options.checkNodeIdentity) authorizeNode(node, identities)
+    if (options.checkNodeIdentity && identities !== undefined) authorizeNode(node, identities)
     ids += 1
     const connection = createConnection({
       id: `${node.proxyId}-${ids}`,
       node,
-      identities,
+      identities: identities ?? [],
       peer: call.getPeer(),
       types,
+      oneShots,
       outlet,
       budget,
       controlPlane: options.controlPlane,

@@ -1,5 +1,5 @@
 // What one stream watches of one type, and which changes concern it.
-import type { EncodedResource, ResourceChange, ResourceSource } from '../types.ts'
+import type { EncodedResource, ResourceChange, ResourceSource, XdsClient } from '../types.ts'
 
 /** A type as the server offers it. */
 export interface ServedType {
@@ -10,6 +10,8 @@ export interface ServedType {
   readonly removals?: 'with-changes' | 'last'
   /** A type of which what is watched is sent again after each answer to this one. */
   readonly followedBy?: string
+  /** Throws a StreamError for clients that may not have this type. */
+  readonly admit?: (client: XdsClient) => void
 }
 
 export interface Watch {

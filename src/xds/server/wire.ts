@@ -59,7 +59,7 @@ function deltaHead(typeUrl: string, resource: EncodedResource, aliases: readonly
 
 /** An Any up to its value's bytes. */
 function anyHead(typeUrl: string, resource: EncodedResource): Uint8Array {
-  return Buffer.concat([...textField(1, typeUrl), head(2, resource.body.byteLength)])
+  return Buffer.concat([...textField(1, resource.bodyType ?? typeUrl), head(2, resource.body.byteLength)])
 }
 
 /** A `resources` entry of a DiscoveryResponse. */
