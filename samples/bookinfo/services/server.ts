@@ -52,8 +52,9 @@ export function idOf(url: URL, prefix: string): string | undefined {
   return url.pathname.startsWith(`/${prefix}/`) ? url.pathname.slice(prefix.length + 2) : undefined
 }
 
+/** On a connection of its own: the mesh balances connections, and each request is to take its own way. */
 export async function getJson<T>(url: string): Promise<T> {
-  const response = await fetch(url, { signal: AbortSignal.timeout(5_000) })
+  const response = await fetch(url, { signal: AbortSignal.timeout(5_000), headers: { connection: 'close' } })
   if (!response.ok) throw new Error(`${url}: HTTP ${response.status}`)
   return (await response.json()) as T
 }
