@@ -43,14 +43,14 @@ export class RunContext implements ReadContext, Run {
     const store = this.#open(storeOf(this.#graph, collection))
     store.options.materialize?.(key)
     this.reads.record(erased(store), undefined, key, undefined, undefined)
-    return store.get(key)
+    return store.latest(key)
   }
 
   pick<T, P>(collection: Collection<T>, key: string, select: (value: T | undefined) => P): P {
     const store = this.#open(storeOf(this.#graph, collection))
     store.options.materialize?.(key)
     this.reads.record(erased(store), undefined, key, undefined, select)
-    return select(store.get(key))
+    return select(store.latest(key))
   }
 
   list<T, P = T>(collection: Collection<T>, options?: ListOptions<T, P>): readonly P[] {

@@ -20,7 +20,7 @@ export function createDemand<O>(
   const store: Store<O> = new Store<O>(graph, name, {
     kind: 'on-demand',
     equals: options.equals,
-    settle: () => runs.settle(),
+    settle: (shouldPause) => runs.settle(shouldPause),
     materialize: (key) => materialize(key),
     released: () => planSweep(),
   })

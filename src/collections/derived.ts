@@ -1,7 +1,7 @@
 // Derived collections: a pure function, run again for the keys whose source value or recorded reads changed.
 import { RunContext } from './context.ts'
 import type { DerivedOptions, GraphEngine } from './graph.ts'
-import { erased, Store } from './store.ts'
+import { erased, type ShouldPause, Store } from './store.ts'
 import type { ReadContext } from './types.ts'
 
 /** One value for each source value, under its key; without a source, one value under the empty key. */
@@ -13,10 +13,14 @@ export function createDerived<I, O>(
   options: DerivedOptions<O>,
 ): Store<O> {
   const kind = source === undefined ? 'singleton' : 'derived'
-  const store: Store<O> = new Store<O>(graph, name, { kind, equals: options.equals, settle: () => runs.settle() })
+  const store: Store<O> = new Store<O>(graph, name, {
+    kind,
+    equals: options.equals,
+    settle: (shouldPause) => runs.settle(shouldPause),
+  })
   const runs = createRuns(graph, erased(store), {
     source: source && erased(source),
-    compute: (context, key) => store.write(key, compute(context, source?.get(key) as I, key)),
+    compute: (context, key) => store.write(key, compute(context, source?.latest(key) as I, key)),
     dropped: (key) => store.write(key, undefined),
   })
   return store
@@ -33,10 +37,14 @@ export function createDerivedMany<I, O>(
   const store: Store<O> = new Store<O>(graph, name, {
     kind: 'derived-many',
     equals: options.equals,
-    settle: () => {
-      runs.settle()
-      for (const key of touched) publish(key)
-      touched.clear()
+    settle: (shouldPause) => {
+      if (!runs.settle(shouldPause)) return false
+      for (const key of touched) {
+        touched.delete(key)
+        publish(key)
+        if (touched.size > 0 && shouldPause()) return false
+      }
+      return true
     },
   })
   const outputs = new Map<string, Map<string, O>>()
@@ -73,7 +81,7 @@ export function createDerivedMany<I, O>(
     source: erased(source),
     compute: (context, inputKey) => {
       const next = new Map<string, O>()
-      for (const [key, value] of compute(context, source.get(inputKey) as I, inputKey)) {
+      for (const [key, value] of compute(context, source.latest(inputKey) as I, inputKey)) {
         if (!next.has(key)) next.set(key, value)
         else graph.report({ kind: 'duplicate-key', collection: name, key, inputs: [inputKey] })
       }
@@ -85,8 +93,8 @@ export function createDerivedMany<I, O>(
 }
 
 export interface Runs {
-  /** Runs what is dirty. */
-  settle(): void
+  /** Runs what is dirty; false when it stopped before the end. */
+  settle(shouldPause: ShouldPause): boolean
   /** Runs one key now and from now on whenever something it read changes. */
   start(key: string): void
   stop(key: string): void
@@ -106,7 +114,7 @@ export function createRuns(
 ): Runs {
   const { source } = options
   const runs = new Map<string, RunContext>()
-  let dirty = new Set<string>(source?.keys() ?? (options.onDemand ? [] : ['']))
+  const dirty = new Set<string>(source?.latestKeys() ?? (options.onDemand ? [] : ['']))
   const mark = (key: string): void => {
     dirty.add(key)
     graph.markDirty(store)
@@ -139,15 +147,15 @@ export function createRuns(
   return {
     start,
     stop,
-    settle: () => {
-      while (dirty.size > 0) {
-        const keys = dirty
-        dirty = new Set()
-        for (const key of keys) {
-          if (source !== undefined && !source.has(key)) stop(key)
-          else if (!options.onDemand || runs.has(key)) start(key)
-        }
+    settle: (shouldPause) => {
+      // Keys that become dirty meanwhile are visited too.
+      for (const key of dirty) {
+        dirty.delete(key)
+        if (source !== undefined && !source.hasLatest(key)) stop(key)
+        else if (!options.onDemand || runs.has(key)) start(key)
+        if (dirty.size > 0 && shouldPause()) return false
       }
+      return true
     },
   }
 }

@@ -9,7 +9,8 @@ import { createInput, type InputStage } from './input.ts'
 import { type CollectionDescription, describeRead, describeStore } from './introspection.ts'
 import { createJoin } from './join.ts'
 import { connect, lowest } from './order.ts'
-import { erased, type Store } from './store.ts'
+import type { Pace } from './pace.ts'
+import { erased, type ShouldPause, type Store } from './store.ts'
 import { StoreIndex } from './store-index.ts'
 import type {
   Collection,
@@ -40,6 +41,8 @@ export interface OnDemandOptions<T> extends DerivedOptions<T> {
 export interface GraphOptions {
   /** Told of derivations and subscribers that throw, and of keys given twice. */
   readonly report: (report: CollectionReport) => void
+  /** When a wave makes room for other work. Without it every wave is complete when its transaction returns. */
+  readonly pace?: Pace
 }
 
 /** What users of a graph see of it. */
@@ -56,6 +59,7 @@ export type Graph = Pick<
   | 'group'
   | 'onDemand'
   | 'transaction'
+  | 'whenSettled'
   | 'describe'
   | 'dependenciesOf'
 >
@@ -79,8 +83,11 @@ export function createGraph(options: GraphOptions): Graph {
   return new GraphEngine(options)
 }
 
+const never: ShouldPause = () => false
+
 export class GraphEngine {
   readonly #report: (report: CollectionReport) => void
+  readonly #pace: Pace | undefined
   readonly #stores: Store<unknown>[] = []
   readonly #dirty = new Set<Store<unknown>>()
   readonly #touched = new Set<Store<unknown>>()
@@ -88,12 +95,15 @@ export class GraphEngine {
   readonly #runs = new WeakMap<Store<unknown>, (key: string) => readonly string[]>()
   readonly #afterWave: (() => void)[] = []
   #depth = 0
-  #phase: 'idle' | 'computing' | 'notifying' = 'idle'
+  #phase: 'idle' | 'computing' | 'paused' | 'notifying' = 'idle'
+  #isResumePlanned = false
+  #settled: PromiseWithResolvers<void> | undefined
   #syncChanged = false
   #cycle: CollectionCycleError | undefined
 
   constructor(options: GraphOptions) {
     this.#report = options.report
+    this.#pace = options.pace
   }
 
   /** A collection filled from outside. */
@@ -178,6 +188,7 @@ export class GraphEngine {
   /** A lookup table: the collection's values by the keys a function gives them. */
   index<T>(name: string, collection: Collection<T>, keysOf: (value: T, key: string) => Iterable<string>): Index<T> {
     this.refuseWhileComputing('adding an index')
+    this.#finishWave()
     const store = storeOf(this, collection)
     const table = {
       name,
@@ -185,6 +196,7 @@ export class GraphEngine {
       members: new Map(),
       sorted: new Map(),
       readers: new Map(),
+      before: { noted: 0, members: new Map() },
     }
     store.addIndex(table)
     return new StoreIndex(store, table)
@@ -216,19 +228,31 @@ export class GraphEngine {
    */
   transaction<R>(body: () => R): R {
     this.refuseWhileComputing('a transaction')
-    const restore = this.#depth === 0 ? [...this.#stages.values()].map((stage) => stage.checkpoint()) : []
+    if (this.#depth === 0) for (const stage of this.#stages.values()) stage.mark()
     this.#depth += 1
     let result: R
     try {
       result = body()
     } catch (error) {
-      for (const undo of restore) undo()
+      if (this.#depth === 1) for (const stage of this.#stages.values()) stage.rollback()
       throw error
     } finally {
       this.#depth -= 1
     }
     this.#settle()
     return result
+  }
+
+  /** Resolves when every change made so far, and those made meanwhile, have been computed and told. */
+  whenSettled(): Promise<void> {
+    if (this.#phase === 'idle' && !this.#hasWork()) return Promise.resolve()
+    this.#settled ??= Promise.withResolvers()
+    return this.#settled.promise
+  }
+
+  /** @internal A wave is under way: readers outside of the graph see what was before it. */
+  get isMidWave(): boolean {
+    return this.#phase === 'computing' || this.#phase === 'paused'
   }
 
   /** Every collection, in the order of creation. */
@@ -289,12 +313,13 @@ export class GraphEngine {
   /** @internal Runs work that computes, outside of a wave. */
   compute(work: () => void): void {
     this.refuseWhileComputing('asking for a value')
+    this.#finishWave()
     const before = this.#phase
     this.#phase = 'computing'
     try {
-      this.#computeDirty()
+      this.#computeDirty(never)
       work()
-      this.#computeDirty()
+      this.#computeDirty(never)
     } finally {
       this.#phase = before
     }
@@ -303,6 +328,7 @@ export class GraphEngine {
 
   #adopt(store: Store<unknown>, upstream: readonly Collection<unknown>[]): void {
     this.refuseWhileComputing('adding a collection')
+    this.#finishWave()
     this.#stores.push(store)
     for (const collection of upstream) this.#connect(store, storeOf(this, collection))
     this.#syncChanged = true
@@ -311,7 +337,7 @@ export class GraphEngine {
   #start<O>(store: Store<O>, upstream: readonly Collection<unknown>[]): Store<O> {
     this.#adopt(erased(store), upstream)
     this.markDirty(erased(store))
-    this.#settle()
+    if (this.#depth === 0 && this.#phase === 'idle') this.#advance(never)
     return store
   }
 
@@ -326,40 +352,98 @@ export class GraphEngine {
 
   #makeCurrent(store: Store<unknown>): void {
     for (const upstream of store.upstream) this.#makeCurrent(upstream)
-    if (this.#dirty.delete(store)) this.#settleStore(store)
+    if (this.#dirty.delete(store)) this.#settleStore(store, never)
   }
 
-  #settleStore(store: Store<unknown>): void {
+  #settleStore(store: Store<unknown>, shouldPause: ShouldPause): boolean {
     const start = performance.now()
-    store.options.settle?.()
+    const isDone = store.options.settle?.(shouldPause) ?? true
     store.stats.milliseconds += performance.now() - start
+    return isDone
   }
 
-  #computeDirty(): void {
+  /** False when it stopped before the end. */
+  #computeDirty(shouldPause: ShouldPause): boolean {
     for (let next = lowest(this.#dirty); next !== undefined; next = lowest(this.#dirty)) {
       this.#dirty.delete(next)
-      this.#settleStore(next)
+      if (this.#settleStore(next, shouldPause)) continue
+      this.#dirty.add(next)
+      return false
     }
+    return true
   }
 
-  /** Computes and tells until nothing is left, unless a transaction is open or a wave is under way. */
+  /** Computes and tells what waits, unless a transaction is open or a wave is under way. */
   #settle(): void {
     if (this.#depth > 0 || this.#phase !== 'idle') return
-    while (this.#hasWork()) {
-      this.#phase = 'computing'
-      try {
-        for (const stage of this.#stages.values()) stage.commit()
-        this.#computeDirty()
-        for (const work of this.#afterWave.splice(0)) work()
-      } finally {
-        this.#phase = 'notifying'
+    this.#advance(this.#pace === undefined ? never : this.#pace.shouldPause)
+  }
+
+  /** Completes a wave that has paused. */
+  #finishWave(): void {
+    if (this.#phase === 'paused') this.#advance(never)
+  }
+
+  /** Goes on until nothing is left or it is time to pause. */
+  #advance(shouldPause: ShouldPause): void {
+    while (this.#phase === 'paused' || this.#hasWork()) {
+      if (this.#phase === 'idle') {
+        if (shouldPause()) {
+          this.#resumeLater()
+          return
+        }
+        // What was asked for while others were told is in force before the next wave.
+        if (this.#touched.size > 0) this.#tell()
+        for (const stage of this.#stages.values()) stage.begin()
       }
-      this.#notify()
-      this.#phase = 'idle'
+      if (!this.#computeSome(shouldPause)) {
+        this.#resumeLater()
+        return
+      }
+      this.#tell()
     }
     const cycle = this.#cycle
     this.#cycle = undefined
+    this.#settled?.resolve()
+    this.#settled = undefined
     if (cycle !== undefined) throw cycle
+  }
+
+  /** Computes the wave under way; false when it paused before the end. */
+  #computeSome(shouldPause: ShouldPause): boolean {
+    this.#phase = 'computing'
+    let isDone = true
+    try {
+      isDone = this.#stages.values().every((stage) => stage.commit(shouldPause)) && this.#computeDirty(shouldPause)
+      if (isDone) for (const work of this.#afterWave.splice(0)) work()
+    } finally {
+      this.#phase = isDone ? 'idle' : 'paused'
+    }
+    return isDone
+  }
+
+  #resumeLater(): void {
+    if (this.#isResumePlanned || this.#pace === undefined) return
+    this.#isResumePlanned = true
+    this.#pace.later(() => {
+      this.#isResumePlanned = false
+      if (this.#depth > 0 || (this.#phase !== 'idle' && this.#phase !== 'paused')) return
+      try {
+        this.#advance(this.#pace?.shouldPause ?? never)
+      } catch (error) {
+        // The derivation that closed the circle has been reported as failed.
+        if (!(error instanceof CollectionCycleError)) throw error
+      }
+    })
+  }
+
+  #tell(): void {
+    this.#phase = 'notifying'
+    try {
+      this.#notify()
+    } finally {
+      this.#phase = 'idle'
+    }
   }
 
   #hasWork(): boolean {

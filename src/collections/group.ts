@@ -10,21 +10,26 @@ export function createGroup<T>(
 ): Store<readonly T[]> {
   const members = new Map<string, Set<string>>()
   const groupsOf = new Map<string, readonly string[]>()
-  let dirty = new Set<string>(source.keys())
+  const dirty = new Set<string>(source.latestKeys())
+  const changed = new Set<string>()
   const store: Store<readonly T[]> = new Store<readonly T[]>(graph, name, {
     kind: 'group',
     equals: sameElements,
-    settle: () => {
-      const keys = dirty
-      dirty = new Set()
-      const changed = new Set<string>()
-      for (const key of keys) move(key, changed)
+    settle: (shouldPause) => {
+      for (const key of dirty) {
+        dirty.delete(key)
+        move(key)
+        if (shouldPause()) return false
+      }
       for (const group of changed) {
+        changed.delete(group)
         store.stats.recomputations += 1
-        const values = [...(members.get(group) ?? [])].sort().map((key) => source.get(key))
+        const values = [...(members.get(group) ?? [])].sort().map((key) => source.latest(key))
         const present = values.filter((value) => value !== undefined)
         store.write(group, present.length === 0 ? undefined : present)
+        if (changed.size > 0 && shouldPause()) return false
       }
+      return true
     },
   })
   const groupsFor = (value: T, key: string): readonly string[] => {
@@ -35,8 +40,8 @@ export function createGroup<T>(
       return []
     }
   }
-  const move = (key: string, changed: Set<string>): void => {
-    const value = source.get(key)
+  const move = (key: string): void => {
+    const value = source.latest(key)
     const before = groupsOf.get(key) ?? []
     const after = value === undefined ? [] : groupsFor(value, key)
     for (const group of before) {

@@ -16,4 +16,5 @@ export {
   type OnDemandOptions,
 } from './graph.ts'
 export type { CollectionDescription } from './introspection.ts'
+export { type Pace, pacedBy } from './pace.ts'
 export type * from './types.ts'

@@ -1,6 +1,6 @@
 // Input collections: changes wait for the end of the transaction they are made in.
 import type { CollectionOptions, GraphEngine } from './graph.ts'
-import { Store } from './store.ts'
+import { type ShouldPause, Store } from './store.ts'
 import type { InputCollection } from './types.ts'
 
 /** The changes of an input that wait for the next wave. */
@@ -8,17 +8,29 @@ export interface InputStage {
   readonly pending: boolean
   /** The source has been read once. */
   readonly read: boolean
-  commit(): void
-  /** Remembers what waits now; the function returned makes it wait again, and nothing else. */
-  checkpoint(): () => void
+  /** Takes what waits into the wave that begins. */
+  begin(): void
+  /** Puts what was taken in force; false when it stopped before the end. */
+  commit(shouldPause: ShouldPause): boolean
+  /** A transaction begins: what it changes can be undone until the next one. */
+  mark(): void
+  rollback(): void
 }
 
 export function createInput<T>(graph: GraphEngine, name: string, options: CollectionOptions<T>) {
   const store = new Store<T>(graph, name, { kind: 'input', equals: options.equals })
-  const staged = new Map<string, T | undefined>()
+  let staged = new Map<string, T | undefined>()
+  let taken = new Map<string, T | undefined>()
+  let undo: (() => void)[] = []
   let read = false
+  let readTaken = false
   let readStaged = false
-  const put = (key: string, value: T | undefined): void => graph.transaction(() => void staged.set(key, value))
+  const stageOne = (key: string, value: T | undefined): void => {
+    const [wasStaged, before] = [staged.has(key), staged.get(key)]
+    undo.push(() => (wasStaged ? staged.set(key, before) : staged.delete(key)))
+    staged.set(key, value)
+  }
+  const put = (key: string, value: T | undefined): void => graph.transaction(() => stageOne(key, value))
 
   const stage: InputStage = {
     get pending() {
@@ -27,21 +39,33 @@ export function createInput<T>(graph: GraphEngine, name: string, options: Collec
     get read() {
       return read
     },
-    commit: () => {
-      for (const [key, value] of staged) store.write(key, value)
-      staged.clear()
-      if (readStaged && !read) graph.syncChanged()
-      read ||= readStaged
+    begin: () => {
+      if (taken.size === 0) [taken, staged] = [staged, taken]
+      else {
+        for (const [key, value] of staged) taken.set(key, value)
+        staged.clear()
+      }
+      readTaken ||= readStaged
       readStaged = false
     },
-    checkpoint: () => {
-      const before = staged.size === 0 ? [] : [...staged]
-      const readBefore = readStaged
-      return () => {
-        staged.clear()
-        for (const [key, value] of before) staged.set(key, value)
-        readStaged = readBefore
+    commit: (shouldPause) => {
+      for (const [key, value] of taken) {
+        taken.delete(key)
+        store.write(key, value)
+        if (taken.size > 0 && shouldPause()) return false
       }
+      if (readTaken && !read) {
+        read = true
+        graph.syncChanged()
+      }
+      return true
+    },
+    mark: () => {
+      undo = []
+    },
+    rollback: () => {
+      for (const one of undo.reverse()) one()
+      undo = []
     },
   }
   const input: InputCollection<T> = Object.assign(store, {
@@ -49,12 +73,15 @@ export function createInput<T>(graph: GraphEngine, name: string, options: Collec
     delete: (key: string) => put(key, undefined),
     replace: (entries: Iterable<readonly [string, T]>) =>
       graph.transaction(() => {
-        staged.clear()
-        for (const key of store.keys()) staged.set(key, undefined)
-        for (const [key, value] of entries) staged.set(key, value)
+        for (const key of new Set([...store.latestKeys(), ...taken.keys(), ...staged.keys()])) stageOne(key, undefined)
+        for (const [key, value] of entries) stageOne(key, value)
       }),
     markSynced: () =>
       graph.transaction(() => {
+        const before = readStaged
+        undo.push(() => {
+          readStaged = before
+        })
         readStaged = true
       }),
   })

@@ -9,15 +9,14 @@ export function createJoin<T, O>(
   merge: (values: readonly T[], key: string) => O | undefined,
   options: CollectionOptions<O>,
 ): Store<O> {
-  let dirty = new Set<string>(sources.flatMap((source) => [...source.keys()]))
+  const dirty = new Set<string>(sources.flatMap((source) => [...source.latestKeys()]))
   const store: Store<O> = new Store<O>(graph, name, {
     kind: 'join',
     equals: options.equals,
-    settle: () => {
-      const keys = dirty
-      dirty = new Set()
-      for (const key of keys) {
-        const values = sources.map((source) => source.get(key)).filter((value) => value !== undefined)
+    settle: (shouldPause) => {
+      for (const key of dirty) {
+        dirty.delete(key)
+        const values = sources.map((source) => source.latest(key)).filter((value) => value !== undefined)
         store.stats.recomputations += 1
         try {
           store.write(key, values.length === 0 ? undefined : merge(values, key))
@@ -25,7 +24,9 @@ export function createJoin<T, O>(
           store.stats.failures += 1
           graph.report({ kind: 'derivation-failed', collection: name, key, error })
         }
+        if (dirty.size > 0 && shouldPause()) return false
       }
+      return true
     },
   })
   for (const source of sources) {

@@ -16,6 +16,6 @@ export class StoreIndex<T> implements Index<T> {
   }
 
   get(indexKey: string): readonly T[] {
-    return this.store.indexedValues(this.table, indexKey)
+    return this.store.publishedValues(this.table, indexKey)
   }
 }

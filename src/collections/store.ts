@@ -10,19 +10,25 @@ export interface IndexTable {
   readonly members: Map<string, Set<string>>
   readonly sorted: Map<string, readonly unknown[]>
   readonly readers: Map<string, Bag>
+  /** Of the wave under way: the changed values' keys before it, by index key, as far as they have been asked for. */
+  readonly before: { noted: number; readonly members: Map<string, Set<string>> }
 }
 
 export interface StoreOptions<T> {
   readonly kind: string
   readonly equals?: Equality<T> | undefined
-  /** Processes what is dirty; called when everything upstream is current. */
-  readonly settle?: () => void
+  /** Processes what is dirty, one step at least; called when everything upstream is current. False when it stopped before its end. */
+  readonly settle?: (shouldPause: ShouldPause) => boolean
   /** Makes the value of an on-demand key exist before it is read. */
   readonly materialize?: (key: string) => void
   /** Nobody reads the key any more. */
   readonly released?: (key: string) => void
 }
 
+/** Asked between two steps of computing; true: stop here and go on later. */
+export type ShouldPause = () => boolean
+
+/** Readers outside of the graph see the content before the wave until the wave is complete; the graph itself reads the `latest` one. */
 export class Store<T> implements Collection<T> {
   readonly name: string
   readonly graph: GraphEngine
@@ -57,29 +63,49 @@ export class Store<T> implements Collection<T> {
   }
 
   get size(): number {
-    return this.#values.size
+    if (!this.#isChanging()) return this.#values.size
+    let size = this.#values.size
+    for (const [key, old] of this.#wave) size += Number(old !== undefined) - Number(this.#values.has(key))
+    return size
   }
 
   get(key: string): T | undefined {
-    return this.#values.get(key)
-  }
-
-  has(key: string): boolean {
-    return this.#values.has(key)
-  }
-
-  keys(): Iterable<string> {
-    return this.#values.keys()
+    return this.#isChanging() && this.#wave.has(key) ? this.#wave.get(key) : this.#values.get(key)
   }
 
   entries(): Iterable<readonly [string, T]> {
-    return this.#values.entries()
+    return this.#isChanging() ? this.#entriesBefore() : this.#values.entries()
+  }
+
+  latest(key: string): T | undefined {
+    return this.#values.get(key)
+  }
+
+  hasLatest(key: string): boolean {
+    return this.#values.has(key)
+  }
+
+  latestKeys(): Iterable<string> {
+    return this.#values.keys()
   }
 
   /** All values in the order of their keys. */
   sortedValues(): readonly T[] {
     this.#sorted ??= inKeyOrder([...this.#values.keys()], this.#values)
     return this.#sorted
+  }
+
+  /** The values under an index key in the order of their keys, for readers outside of the graph. */
+  publishedValues(index: IndexTable, indexKey: string): readonly T[] {
+    if (!this.#isChanging()) return this.indexedValues(index, indexKey)
+    this.#noteBefore(index)
+    const keys = [...(index.members.get(indexKey) ?? [])].filter((key) => !this.#wave.has(key))
+    const values: T[] = []
+    for (const key of [...keys, ...(index.before.members.get(indexKey) ?? [])].sort()) {
+      const value = this.get(key)
+      if (value !== undefined) values.push(value)
+    }
+    return values
   }
 
   /** The values under an index key in the order of their keys. */
@@ -119,7 +145,7 @@ export class Store<T> implements Collection<T> {
     this.graph.refuseWhileComputing('subscribing')
     const own = (changes: readonly Change<T>[]): void => listener(changes)
     this.#listeners.add(own)
-    if (this.#values.size > 0) own([...this.#values].map(([key, value]) => ({ kind: 'added', key, new: value })))
+    if (this.size > 0) own([...this.entries()].map(([key, value]) => ({ kind: 'added', key, new: value })))
     return () => void this.#listeners.delete(own)
   }
 
@@ -128,6 +154,10 @@ export class Store<T> implements Collection<T> {
     const wave = this.#wave
     if (wave.size === 0) return []
     this.#wave = new Map()
+    for (const { before } of this.indexes) {
+      before.noted = 0
+      before.members.clear()
+    }
     if (this.#listeners.size === 0) return []
     const changes = [...wave].flatMap(([key, old]) => this.#changeOf(key, old))
     if (changes.length === 0) return []
@@ -139,6 +169,27 @@ export class Store<T> implements Collection<T> {
   becomeSynced(): void {
     this.synced = true
     this.#resolveSynced()
+  }
+
+  #isChanging(): boolean {
+    return this.#wave.size > 0 && this.graph.isMidWave
+  }
+
+  *#entriesBefore(): Iterable<readonly [string, T]> {
+    for (const [key, value] of this.#values) {
+      if (!this.#wave.has(key)) yield [key, value]
+    }
+    for (const [key, old] of this.#wave) if (old !== undefined) yield [key, old]
+  }
+
+  #noteBefore(index: IndexTable): void {
+    const { before } = index
+    for (const [key, old] of Iterator.from(this.#wave).drop(before.noted)) {
+      for (const indexKey of this.#indexKeys(index, key, old)) {
+        before.members.set(indexKey, (before.members.get(indexKey) ?? new Set()).add(key))
+      }
+    }
+    before.noted = this.#wave.size
   }
 
   #changeOf(key: string, old: T | undefined): Change<T>[] {
