@@ -23,6 +23,42 @@ export const redirectionAnnotation = 'ambient.istio.io/redirection'
 
 type Labels = Readonly<Record<string, string>>
 
+const operators: readonly unknown[] = ['In', 'NotIn', 'Exists', 'DoesNotExist']
+
+/** What keeps a value from being an enablement selector; undefined for one that is. A selector that selects nothing by mistake would leave pods outside the mesh. */
+export function enablementSelectorProblem(value: unknown): string | undefined {
+  if (!isRecord(value)) return 'expected {podSelector, namespaceSelector}'
+  const unknown = Object.keys(value).find((key) => key !== 'podSelector' && key !== 'namespaceSelector')
+  if (unknown !== undefined) return `${unknown}: expected podSelector or namespaceSelector`
+  for (const name of ['podSelector', 'namespaceSelector']) {
+    const problem = labelSelectorProblem(value[name] ?? {})
+    if (problem !== undefined) return `${name}${problem}`
+  }
+  return undefined
+}
+
+function labelSelectorProblem(selector: unknown): string | undefined {
+  if (!isRecord(selector)) return ': expected {matchLabels, matchExpressions}'
+  const { matchLabels, matchExpressions, ...others } = selector
+  const [unknown] = Object.keys(others)
+  if (unknown !== undefined) return `.${unknown}: expected matchLabels or matchExpressions`
+  const isText = (one: unknown): boolean => typeof one === 'string'
+  if (!isRecord(matchLabels ?? {}) || !Object.values(matchLabels ?? {}).every(isText))
+    return '.matchLabels: expected texts by name'
+  const expressions: unknown = matchExpressions ?? []
+  if (!Array.isArray(expressions)) return '.matchExpressions: expected a list'
+  const at = expressions.findIndex((one: unknown) => {
+    if (!isRecord(one) || !isText(one.key) || !operators.includes(one.operator)) return true
+    const values: unknown = one.values ?? []
+    return !Array.isArray(values) || !values.every(isText)
+  })
+  return at < 0 ? undefined : `.matchExpressions[${at}]: expected {key, operator: ${operators.join(' | ')}, values}`
+}
+
+function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
+}
+
 /** Whether a pod's traffic is to be captured. */
 export function isEligible(pod: Pod, namespaceLabels: Labels, selectors: readonly EnablementSelector[]): boolean {
   if (pod.spec?.hostNetwork === true) return false

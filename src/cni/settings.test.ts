@@ -18,6 +18,17 @@ for (const [name, value, text] of [
   ['FORCE_IPTABLES_BINARY', 'x', 'invalid FORCE_IPTABLES_BINARY value "x": expected legacy or nft'],
   ['KUBECONFIG_MODE', 'rw', 'KUBECONFIG_MODE: "rw": expected an octal file mode such as 0600'],
   ['AMBIENT_ENABLEMENT_SELECTOR', '{}', /expected a YAML list/],
+  [
+    'AMBIENT_ENABLEMENT_SELECTOR',
+    '[{podSelector: {matchExpressions: [{key: a, operator: Is}]}}]',
+    /^.*AMBIENT_ENABLEMENT_SELECTOR\[0\]: podSelector\.matchExpressions\[0\]: expected \{key, operator: In \| NotIn/,
+  ],
+  [
+    'AMBIENT_ENABLEMENT_SELECTOR',
+    '[{podSelecter: {}}]',
+    /\[0\]: podSelecter: expected podSelector or namespaceSelector/,
+  ],
+  ['AMBIENT_ENABLEMENT_SELECTOR', '[{podSelector: {matchLabels: {a: 1}}}]', /podSelector\.matchLabels: expected texts/],
   ['NODE_NAME', '', /NODE_NAME is not set/],
 ] as const) {
   test(`${name}=${value} is refused with what was expected`, () => {

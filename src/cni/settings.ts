@@ -2,7 +2,7 @@
 import { existsSync } from 'node:fs'
 import { parse } from 'yaml'
 import { ambientDefaults, parseBoolean } from '../redirect/index.ts'
-import { defaultEnablementSelectors, type EnablementSelector } from './eligibility.ts'
+import { defaultEnablementSelectors, type EnablementSelector, enablementSelectorProblem } from './eligibility.ts'
 
 export interface AgentSettings {
   readonly mountedCniNetDir: string
@@ -115,9 +115,12 @@ export function agentSettings(env: Readonly<Record<string, string | undefined>>)
 function enablementSelectors(yaml: string): readonly EnablementSelector[] {
   if (yaml.trim() === '') return defaultEnablementSelectors
   const value: unknown = parse(yaml)
-  const isPair = (one: unknown): boolean => typeof one === 'object' && one !== null && !Array.isArray(one)
-  if (!Array.isArray(value) || !value.every(isPair)) {
+  if (!Array.isArray(value)) {
     throw new SettingsError('AMBIENT_ENABLEMENT_SELECTOR: expected a YAML list of {podSelector, namespaceSelector}')
+  }
+  for (const [index, pair] of value.entries()) {
+    const problem = enablementSelectorProblem(pair)
+    if (problem !== undefined) throw new SettingsError(`AMBIENT_ENABLEMENT_SELECTOR[${index}]: ${problem}`)
   }
   return value as EnablementSelector[]
 }

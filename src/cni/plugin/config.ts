@@ -1,5 +1,5 @@
 // What the container runtime hands the plugin: the network configuration on stdin, CNI_* in the environment.
-import type { EnablementSelector } from '../eligibility.ts'
+import { type EnablementSelector, enablementSelectorProblem } from '../eligibility.ts'
 
 export const supportedVersions = ['0.1.0', '0.2.0', '0.3.0', '0.3.1', '0.4.0', '1.0.0', '1.1.0'] as const
 
@@ -69,7 +69,7 @@ export function parsePluginConfig(stdin: string): PluginConfig {
     cniVersion,
     agentRunDir: text('cni_agent_run_dir', '') || defaultRunDir,
     ambientEnabled: flag('ambient_enabled'),
-    selectors: list(json.enablement_selectors, 'enablement_selectors', isRecord) as EnablementSelector[],
+    selectors: selectors(json.enablement_selectors),
     excludeNamespaces: list(
       json.exclude_namespaces,
       'exclude_namespaces',
@@ -84,6 +84,16 @@ export function parsePluginConfig(stdin: string): PluginConfig {
 
 function wrongType(key: string, expected: string): CniError {
   return new CniError(`failed to parse network configuration: ${key}: expected ${expected}`, 6)
+}
+
+function selectors(value: unknown): EnablementSelector[] {
+  const found = list(value, 'enablement_selectors', () => true)
+  for (const [index, one] of found.entries()) {
+    const problem = enablementSelectorProblem(one)
+    if (problem !== undefined)
+      throw new CniError(`failed to parse network configuration: enablement_selectors[${index}]: ${problem}`, 6)
+  }
+  return found as EnablementSelector[]
 }
 
 function list(value: unknown, key: string, isElement: (one: unknown) => boolean): unknown[] {

@@ -101,6 +101,15 @@ for (const [what, env, stdin, expected] of [
     '[]',
     { code: 6, msg: 'failed to parse network configuration: expected an object' },
   ],
+  [
+    'a selector that selects nothing by mistake',
+    { CNI_COMMAND: 'ADD' },
+    '{"enablement_selectors":[{"podSelector":{"matchLabel":{"a":"b"}}}]}',
+    {
+      code: 6,
+      msg: 'failed to parse network configuration: enablement_selectors[0]: podSelector.matchLabel: expected matchLabels or matchExpressions',
+    },
+  ],
   ['another version', { CNI_COMMAND: 'ADD' }, '{"cniVersion":"9.0.0"}', { code: 1 }],
   [
     'unknown arguments',
