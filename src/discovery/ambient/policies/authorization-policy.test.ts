@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { toJson } from '@bufbuild/protobuf'
+import { toBinary, toJson } from '@bufbuild/protobuf'
+import fc from 'fast-check'
 import type { AuthorizationPolicySpec } from '../../../api/index.ts'
 import { security } from '../../../proto/index.ts'
 import { convertAuthorizationPolicy } from './authorization-policy.ts'
@@ -105,6 +106,36 @@ test('a selector that cannot be read selects everything in scope', () => {
   for (const selector of ['app=a', { matchLabels: { app: 1 } }, { matchLabels: ['app'] }, null]) {
     assert.equal(convert({ selector, rules: [{}] }).json?.scope, 'NAMESPACE', JSON.stringify(selector))
   }
+})
+
+test('whatever a policy without targets holds, it is sent, or it is of an action that node proxies do not enforce', () => {
+  const names = fc.constantFrom(
+    'action',
+    'selector',
+    'rules',
+    'matchLabels',
+    'from',
+    'to',
+    'when',
+    'source',
+    'operation',
+  )
+  const { tree } = fc.letrec((tie) => ({
+    tree: fc.oneof(
+      { depthSize: 'small' },
+      fc.jsonValue({ maxDepth: 1 }),
+      fc.constantFrom('ALLOW', 'DENY', 'AUDIT'),
+      fc.array(tie('tree'), { maxLength: 3 }),
+      fc.dictionary(fc.oneof(names, fc.constantFrom('ports', 'ipBlocks', 'principals', 'key', 'values')), tie('tree')),
+    ),
+  }))
+  fc.assert(
+    fc.property(fc.dictionary(names, tree), (spec) => {
+      const { message } = convert(spec)
+      if (message !== undefined) toBinary(security.AuthorizationSchema, message)
+      else assert.equal(spec.action, 'AUDIT')
+    }),
+  )
 })
 
 test('what was left out is told with its place', () => {

@@ -66,7 +66,7 @@ export function convertAuthorizationPolicy(
 }
 
 export function hasTargets({ spec }: AuthorizationPolicy): boolean {
-  return spec?.targetRef !== undefined || (spec?.targetRefs ?? []).length > 0
+  return (spec?.targetRef ?? undefined) !== undefined || (spec?.targetRefs ?? []).length > 0
 }
 
 /** What an action that is no action was to say is not known: it denies. */
