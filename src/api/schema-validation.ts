@@ -36,7 +36,7 @@ export function setDefaults(schema: Schema, value: unknown): void {
   }
   if (typeof schema.additionalProperties === 'object') {
     for (const [name, item] of Object.entries(value)) {
-      if (schema.properties?.[name] === undefined) setDefaults(schema.additionalProperties, item)
+      if (propertyOf(schema, name) === undefined) setDefaults(schema.additionalProperties, item)
     }
   }
 }
@@ -48,6 +48,11 @@ export function fieldPath(parent: string, name: string): string {
 
 export function isObject(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
+}
+
+/** Only what the schema itself names: `__proto__` and `constructor` are names like others. */
+function propertyOf({ properties }: Schema, name: string): Schema | undefined {
+  return properties !== undefined && Object.hasOwn(properties, name) ? properties[name] : undefined
 }
 
 function typeName(value: unknown): string {
@@ -121,7 +126,7 @@ function visitObject(
     }
   }
   for (const [name, item] of Object.entries(value)) {
-    const field = schema.properties?.[name] ?? schema.additionalProperties
+    const field = propertyOf(schema, name) ?? schema.additionalProperties
     if (typeof field === 'object') visit(field, item, fieldPath(path, name), check, causes)
   }
 }
@@ -289,7 +294,7 @@ function prune(schema: Schema, value: unknown, path: string, removed: string[]):
     schema.additionalProperties === true ||
     (schema.type === undefined && schema.properties === undefined)
   for (const name of Object.keys(value)) {
-    const field = schema.properties?.[name] ?? schema.additionalProperties
+    const field = propertyOf(schema, name) ?? schema.additionalProperties
     if (typeof field === 'object') {
       prune(field, value[name], fieldPath(path, name), removed)
     } else if (!keepsUnknown && !(schema['x-kubernetes-embedded-resource'] === true && isEnvelope(name))) {
