@@ -67,12 +67,14 @@ export async function deleteManifests(
 }
 
 function definedKinds({ spec }: KubeObject): string[] {
-  const { group, names, versions } = spec as {
+  const { group, names, versions } = (spec ?? {}) as {
     group?: string
     names?: { kind?: string }
-    versions?: { name?: string }[]
+    versions?: unknown
   }
-  return (versions ?? []).map(({ name }) => `${group}/${name} ${names?.kind}`)
+  // What is wrong with a definition the server says.
+  const list: readonly ({ name?: string } | null)[] = Array.isArray(versions) ? versions : []
+  return list.map((version) => `${group}/${version?.name} ${names?.kind}`)
 }
 
 async function resolveAll(

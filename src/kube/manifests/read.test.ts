@@ -21,6 +21,15 @@ function problems(text: string): string[] {
   return []
 }
 
+test('a folder without manifests and a document that would become very large are told', (t) => {
+  const folder = mkdtempSync(join(tmpdir(), 'lateen-manifests-'))
+  t.after(() => rmSync(folder, { recursive: true }))
+  assert.throws(() => readManifests([folder], () => ''), /holds no .yaml, .yml or .json file/)
+  const level = (name: string, of: string): string => `${name}: &${name} [${`*${of},`.repeat(9)}]\n`
+  const bomb = `a: &a [x]\n${level('b', 'a')}${level('c', 'b')}${level('d', 'c')}${level('e', 'd')}`
+  assert.match(problems(bomb)[0] ?? '', /^-:1: .*alias/i)
+})
+
 test('documents, lists and JSON are read in order', () => {
   const list = `apiVersion: v1\nkind: List\nitems:\n- {apiVersion: v1, kind: Pod, metadata: {name: b}}\n- {apiVersion: v1, kind: Pod, metadata: {name: c}}\n`
   const json = '{"apiVersion":"v1","kind":"Pod","metadata":{"name":"d"}}'

@@ -1,7 +1,7 @@
 // Manifests from files, folders and standard input, with where each field stands.
 import { existsSync, globSync, readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
-import { type Document, isMap, isNode, isScalar, isSeq, LineCounter, type Node, parseAllDocuments } from 'yaml'
+import { isMap, isNode, isScalar, isSeq, LineCounter, type Node, parseAllDocuments } from 'yaml'
 import type { KubeObject } from '../../api/index.ts'
 
 export type FieldPath = readonly (string | number)[]
@@ -52,7 +52,9 @@ export function readManifests(inputs: readonly string[], readStandardInput: () =
     if (input === '-') manifests.push(...parseManifests(readStandardInput(), '-', problems))
     else if (!existsSync(input)) problems.push({ file: input, message: 'no such file or folder' })
     else {
-      for (const file of filesOf(input)) manifests.push(...parseManifests(readFileSync(file, 'utf8'), file, problems))
+      const files = filesOf(input)
+      if (files.length === 0) problems.push({ file: input, message: 'holds no .yaml, .yml or .json file' })
+      for (const file of files) manifests.push(...parseManifests(readFileSync(file, 'utf8'), file, problems))
     }
   }
   const seen = new Map<string, Manifest>()
@@ -92,8 +94,15 @@ function parseManifests(text: string, file: string, problems: ManifestProblem[])
       }
       return []
     }
-    if (document.toJS() === null) return []
-    return objectsOf(document, file, lines, problems)
+    let value: unknown
+    try {
+      value = document.toJS()
+    } catch (error) {
+      // Aliases that would make it very large.
+      problems.push({ file, line: lineOf(document.contents, [], lines), message: firstLine((error as Error).message) })
+      return []
+    }
+    return value === null ? [] : objectsOf(value, document.contents, file, lines, problems)
   })
 }
 
@@ -102,16 +111,16 @@ function firstLine(message: string): string {
 }
 
 function objectsOf(
-  document: Document.Parsed,
+  value: unknown,
+  contents: Node | null,
   file: string,
   lines: LineCounter,
   problems: ManifestProblem[],
 ): Manifest[] {
-  const value: unknown = document.toJS()
   const lineBelow =
     (prefix: FieldPath) =>
     (path: FieldPath): number =>
-      lineOf(document.contents, [...prefix, ...path], lines)
+      lineOf(contents, [...prefix, ...path], lines)
   const items = (value as { kind?: unknown; items?: unknown } | null)?.items
   if (isRecord(value) && typeof value.kind === 'string' && value.kind.endsWith('List') && Array.isArray(items)) {
     return items.flatMap((item, index) => check(item, file, lineBelow(['items', index]), problems))
