@@ -46,7 +46,7 @@ async function exec(target: string, words: readonly string[], options: ExecOptio
     if (on) query.set(key, 'true')
   }
   if (options.container !== undefined) query.set('container', options.container)
-  const url = `${connection.server.replace(/^http/, 'ws')}/api/v1/namespaces/${namespace}/pods/${name}/exec?${query}`
+  const url = `${connection.server.replace(/^http/, 'ws')}/api/v1/namespaces/${encodeURIComponent(namespace)}/pods/${encodeURIComponent(name)}/exec?${query}`
   const { ca, cert, key } = await connection.tls()
   const authorization = await connection.authorization()
   const socket = new WebSocket(url, protocols, {
@@ -61,7 +61,7 @@ async function exec(target: string, words: readonly string[], options: ExecOptio
 
 function converse(socket: WebSocket, options: ExecOptions): Promise<number> {
   return new Promise((resolve, reject) => {
-    let exitCode = 0
+    let exitCode: number | undefined
     const send = (to: number, data: Uint8Array | string): void => {
       if (socket.readyState === WebSocket.OPEN) socket.send(Buffer.concat([Buffer.of(to), Buffer.from(data)]))
     }
@@ -115,7 +115,8 @@ function converse(socket: WebSocket, options: ExecOptions): Promise<number> {
     })
     socket.on('close', () => {
       end()
-      resolve(exitCode)
+      if (exitCode === undefined) reject(new UsageError('the connection ended before the command did'))
+      else resolve(exitCode)
     })
   })
 }

@@ -32,7 +32,9 @@ export function create(): Command {
       if (options.since !== undefined) query.set('sinceSeconds', options.since.replace(/s$/, ''))
       if (options.previous) query.set('previous', 'true')
       if (options.timestamps) query.set('timestamps', 'true')
-      const response = await client.request(`/api/v1/namespaces/${namespace}/pods/${name}/log?${query}`)
+      const response = await client.request(
+        `/api/v1/namespaces/${encodeURIComponent(namespace)}/pods/${encodeURIComponent(name)}/log?${query}`,
+      )
       if (!response.ok) {
         const text = await response.text()
         throw new UsageError(text.startsWith('{') ? String((JSON.parse(text) as { message?: string }).message) : text)

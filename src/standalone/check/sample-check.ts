@@ -159,11 +159,17 @@ async function identities({ client }: SampleCheckOptions): Promise<string> {
   return `${from} to ${to}`
 }
 
+/** The words of a refused connection. Throws a CheckError for an answer, and for a failure that is no refusal. */
+function refusal(where: string, fetched: Fetched): string {
+  if (fetched.error === undefined) throw new CheckError(`${where} answered ${outcome(fetched)}`)
+  if (/ENOTFOUND|EAI_AGAIN|ENETUNREACH|EHOSTUNREACH|time/i.test(fetched.error))
+    throw new CheckError(`${where} was not reached at all: ${fetched.error}`)
+  return fetched.error
+}
+
 async function strictRefuses({ client }: SampleCheckOptions): Promise<string> {
   const stranger = await podOf(client, 'outside', 'stranger')
-  const fetched = await fetchFrom(stranger.ip, `${productpage}/health`)
-  if (fetched.error === undefined) throw new CheckError(`${productpage} answered ${outcome(fetched)}`)
-  return fetched.error
+  return refusal(productpage, await fetchFrom(stranger.ip, `${productpage}/health`))
 }
 
 async function permissiveServes({ client }: SampleCheckOptions): Promise<string> {
@@ -175,9 +181,8 @@ async function permissiveServes({ client }: SampleCheckOptions): Promise<string>
 
 async function allowListed({ client }: SampleCheckOptions): Promise<string> {
   const reader = await podOf(client, 'library', 'reader')
-  const fetched = await fetchFrom(reader.ip, 'http://ratings.bookinfo:9080/ratings/0')
-  if (fetched.error === undefined) throw new CheckError(`ratings answered the reader: ${outcome(fetched)}`)
-  return fetched.error
+  const ratings = 'http://ratings.bookinfo:9080'
+  return refusal(ratings, await fetchFrom(reader.ip, `${ratings}/ratings/0`))
 }
 
 const selector = { matchLabels: { app: 'details' } }
