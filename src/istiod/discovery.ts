@@ -10,7 +10,7 @@ import {
   parseTrustedAccounts,
   requestOfCall,
 } from '../ca/index.ts'
-import { createGraph } from '../collections/index.ts'
+import { createGraph, pacedBy } from '../collections/index.ts'
 import { loadSchemaProblems, type MeshConfig } from '../config/index.ts'
 import { createAmbientIndex, createAmbientInputs } from '../discovery/ambient/index.ts'
 import { createKubeClient } from '../kube/index.ts'
@@ -93,6 +93,7 @@ export async function runDiscovery(options: DiscoveryProcess, signal: AbortSigna
 
     const graphLog = logging.scope('collections')
     const graph = createGraph({
+      pace: pacedBy(10),
       report: (report) => graphLog.error('a derivation failed', { ...summaryOf(report) }),
     })
     const inputs = createAmbientInputs(graph)
