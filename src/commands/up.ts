@@ -18,7 +18,12 @@ interface Flags {
 export function create(): Command {
   return new Command('up')
     .description('Run a mesh on this machine: API server, nodes, control plane, node proxies, and your pods.')
-    .option('-f, --filename <file>', 'manifests to apply: file, folder or -; may be repeated (default: the sample)', collect, [])
+    .option(
+      '-f, --filename <file>',
+      'manifests to apply: file, folder or -; may be repeated (default: the sample)',
+      collect,
+      [],
+    )
     .option('--nodes <number>', 'how many nodes', parseCount, 2)
     .option('--state-dir <dir>', 'where everything is kept', defaultStateDir())
     .option('--detach', 'run in the background', false)
@@ -47,6 +52,7 @@ async function run(flags: Flags): Promise<number> {
     manifests: files.length === 0 ? [] : manifestsOf(files),
     print: (line) => process.stdout.write(`${line}\n`),
     signal: stop.signal,
+    words: process.argv.slice(2),
     ...(flags.check && { check: (instance, print) => reportSampleCheck(instance, print) }),
   })
 }

@@ -18,6 +18,7 @@ export async function upDetached(
   const paths = instancePaths(stateDir)
   await mkdir(paths.logs, { recursive: true })
   const logFile = join(paths.logs, 'up.log')
+  const before = await readUpRecord(paths.stateDir)
   const log = openSync(logFile, 'w', 0o640)
   const [program = '', ...own] = ownCommand()
   const child = spawn(program, [...own, 'up', ...words], { detached: true, stdio: ['ignore', log, log] })
@@ -33,7 +34,8 @@ export async function upDetached(
     printed = text.length
     if (ended) throw new StandaloneError('UP_FAILED', `lateen up ended; see ${logFile}`)
     const record = await readUpRecord(paths.stateDir)
-    if (record?.pid === child.pid && record?.progress === 'running') break
+    // Without root the record is of a process of its own, inside.
+    if (record !== undefined && record.startTicks !== before?.startTicks && record.progress === 'running') break
     await new Promise((resolve) => setTimeout(resolve, lookMs))
   }
   child.unref()

@@ -29,6 +29,7 @@ const ownEntries = [
   'processes.json',
   'host-changes.json',
   'up.json',
+  'api.sock',
 ]
 
 const upStopsMs = 60_000

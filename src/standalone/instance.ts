@@ -11,6 +11,7 @@ import { createNetwork, type HostChanges, usedRanges } from './network/host.ts'
 import { instanceId, type NetworkPlan, type NodePlan, planNetwork } from './network/plan.ts'
 import { nodeNetworkConfig, pluginDirectories } from './node-network-config.ts'
 import { type InstancePaths, ownCommand } from './paths.ts'
+import { isRootless, serveApiSocket } from './rootless.ts'
 import { Supervisor } from './supervisor/supervisor.ts'
 import { applySystem } from './system/apply.ts'
 import { systemObjects } from './system/manifests.ts'
@@ -41,12 +42,16 @@ const domain = 'cluster.local'
 export async function startInstance(options: InstanceOptions): Promise<Instance> {
   const { paths, step, note, signal } = options
   await mkdir(paths.stateDir, { recursive: true, mode: 0o755 })
-  await endLeftProcesses(paths, 5000)
+  // Without root, what an earlier time left runs in namespaces that cannot be entered again.
+  if (isRootless()) await removeInstance(paths)
+  else await endLeftProcesses(paths, 5000)
   const startedAt = Math.floor(Date.now() / 1000) * 1000
   const supervisor = new Supervisor(paths.stateDir, note)
   let client: KubeClient | undefined
+  let socket: AsyncDisposable | undefined
   const stop = async () => {
     await client?.close()
+    await socket?.[Symbol.asyncDispose]()
     await supervisor.stop()
     await removeInstance(paths)
   }
@@ -64,6 +69,7 @@ export async function startInstance(options: InstanceOptions): Promise<Instance>
         ...['--listen', `127.0.0.1:${port}`, '--listen', `${plan.hostIP}:${port}`],
       ],
     })
+    if (isRootless()) socket = await serveApiSocket(paths.stateDir, port)
     client = await waitForApi(() => createKubeClient({ kubeconfig: paths.kubeconfig }), signal)
     step('controllers')
     await supervisor.start({
@@ -124,7 +130,7 @@ async function prepareNetwork({ paths, nodes }: InstanceOptions): Promise<Networ
 }
 
 /** The port of the last time while it is free, so that kubeconfig files stay good. */
-async function choosePort(stateDir: string): Promise<number> {
+export async function choosePort(stateDir: string): Promise<number> {
   const file = join(stateDir, 'port.json')
   const before = await readJson<number>(file)
   for (const port of [

@@ -1,14 +1,16 @@
 // `lateen up`: an instance from its first step to the signal that ends it.
+import { mkdir } from 'node:fs/promises'
 import { resources } from '../api/index.ts'
 import { applyManifests, type KubeClient, type Manifest } from '../kube/index.ts'
 import { unreadiness, waitUntil } from './cluster-wait.ts'
 import { StandaloneError } from './error.ts'
-import { type Instance, startInstance } from './instance.ts'
+import { choosePort, type Instance, startInstance } from './instance.ts'
 import { runningUp, writeUpRecord } from './instance-lock.ts'
 import type { Pod } from './node/types.ts'
 import { instancePaths } from './paths.ts'
 import { ensurePrerequisites, systemPath } from './prerequisites.ts'
 import { formatTable, podRows, processRows } from './report.ts'
+import { runRootless } from './rootless.ts'
 
 export interface UpOptions {
   readonly stateDir: string
@@ -17,6 +19,8 @@ export interface UpOptions {
   readonly manifests: readonly Manifest[]
   readonly print: (line: string) => void
   readonly signal: AbortSignal
+  /** The command line after `lateen`, to run again where this user is root. */
+  readonly words: readonly string[]
   /** Runs once everything is ready; its result is the exit code, and the instance then ends. */
   readonly check?: (instance: Instance, print: (line: string) => void) => Promise<number>
 }
@@ -34,6 +38,15 @@ export async function up(options: UpOptions): Promise<number> {
     )
   }
   process.env.PATH = systemPath(process.env.PATH)
+  if (process.getuid?.() !== 0) {
+    await mkdir(paths.stateDir, { recursive: true })
+    return runRootless(
+      paths.stateDir,
+      await choosePort(paths.stateDir),
+      [...options.words, '--state-dir', paths.stateDir],
+      options.signal,
+    )
+  }
   const progress = progressPrinter(options.print)
   await ensurePrerequisites(progress.note)
   await writeUpRecord(paths.stateDir, 'starting')

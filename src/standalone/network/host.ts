@@ -113,5 +113,6 @@ export async function removeNetwork(instance: string, changes: HostChanges): Pro
     await tryRun(['iptables', '-w', '5', '-D', 'FORWARD', ...rule]).catch(() => undefined)
   }
   const others = interfaces.some((name) => /^lateen-[0-9a-f]{6}$/.test(name) && name !== bridge)
-  if (changes.ipForward !== undefined && !others) await writeFile('/proc/sys/net/ipv4/ip_forward', changes.ipForward)
+  if (changes.ipForward !== undefined && !others && process.getuid?.() === 0)
+    await writeFile('/proc/sys/net/ipv4/ip_forward', changes.ipForward)
 }

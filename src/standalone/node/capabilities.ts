@@ -1,6 +1,7 @@
 // The rights of a container's processes: the user, the groups and the capabilities its security contexts ask for.
 
 import { ConfigError } from './environment.ts'
+import { type IdMaps, readIdMaps } from './id-maps.ts'
 import type { Container, PodSpec } from './types.ts'
 
 /** What a root process of a container has without asking (the set that container runtimes agree on). */
@@ -22,7 +23,7 @@ const defaultCapabilities = [
 ]
 
 /** The `setpriv` command line that drops to the container's rights; empty when there is nothing to drop. */
-export function setprivArguments(spec: PodSpec, container: Container): string[] {
+export function setprivArguments(spec: PodSpec, container: Container, ids: IdMaps = readIdMaps()): string[] {
   const pod = spec.securityContext ?? {}
   const own = container.securityContext ?? {}
   const user = own.runAsUser ?? pod.runAsUser
@@ -35,11 +36,13 @@ export function setprivArguments(spec: PodSpec, container: Container): string[] 
     )
   }
   const words: string[] = []
-  if (user !== undefined) words.push(`--reuid=${user}`)
+  // Without root there are no other users to become: the container stays what this program is.
+  if (user !== undefined && ids.hasUser(user)) words.push(`--reuid=${user}`)
   const primary = group ?? (user === undefined ? undefined : 0)
-  if (primary !== undefined) words.push(`--regid=${primary}`)
+  if (primary !== undefined && ids.hasGroup(primary)) words.push(`--regid=${primary}`)
   const groups = [...new Set([...(pod.fsGroup === undefined ? [] : [pod.fsGroup]), ...(pod.supplementalGroups ?? [])])]
-  if (groups.length > 0) words.push(`--groups=${groups.join(',')}`)
+  if (!ids.canSetGroups) words.push('--keep-groups')
+  else if (groups.length > 0) words.push(`--groups=${groups.join(',')}`)
   else if (primary !== undefined) words.push('--clear-groups')
   if (own.allowPrivilegeEscalation === false) words.push('--no-new-privs')
   if (own.privileged !== true) {

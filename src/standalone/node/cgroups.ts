@@ -1,5 +1,5 @@
 // Which processes belong to a container: a cgroup (version 2) for each, which also ends all of them at once.
-import { mkdirSync, readFileSync, rmdirSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, readFileSync, rmdirSync, writeFileSync } from 'node:fs'
 import { readdir, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 
@@ -14,7 +14,8 @@ export function cgroupRoot(
     const mountPoint = left.split(' ')[4] ?? ''
     const root = join(mountPoint, `lateen-${instance}`)
     try {
-      mkdirSync(root, { recursive: true })
+      // One level only: below a hidden mount, Node's recursive mkdir would try for ever.
+      if (!existsSync(root)) mkdirSync(root)
       return root
     } catch {
       // Not writable (no delegation to this user): look at the next mount.

@@ -7,6 +7,7 @@ import type { Container } from './types.ts'
 
 const given = { environment: new Map([['PORT', '80']]), mounts: [], hostname: 'h', path: '/bin' }
 const spec = { containers: [] }
+const everyId = { hasUser: () => true, hasGroup: () => true, canSetGroups: true }
 const container = (more: Partial<Container>): Container => ({ name: 'c', image: 'host', ...more })
 
 test('command and arguments are expanded and joined', () => {
@@ -45,6 +46,7 @@ test('users and groups: the container wins over the pod', () => {
   const words = setprivArguments(
     { containers: [], securityContext: { runAsUser: 1, runAsGroup: 2, fsGroup: 3 } },
     container({ securityContext: { runAsUser: 4, privileged: true, allowPrivilegeEscalation: false } }),
+    everyId,
   )
   assert.deepEqual(words, ['setpriv', '--reuid=4', '--regid=2', '--groups=3', '--no-new-privs', '--'])
 })
@@ -54,4 +56,14 @@ test('runAsNonRoot needs a user that is not root', () => {
   assert.throws(() => setprivArguments(spec, container({ securityContext: context })), ConfigError)
   assert.throws(() => setprivArguments(spec, container({ securityContext: { ...context, runAsUser: 0 } })), ConfigError)
   assert.ok(setprivArguments(spec, container({ securityContext: { ...context, runAsUser: 5 } })).length > 0)
+})
+
+test('without root a container keeps the one user there is', () => {
+  const none = { hasUser: (id: number) => id === 0, hasGroup: (id: number) => id === 0, canSetGroups: false }
+  const context = { runAsUser: 1000, runAsGroup: 1000, privileged: true }
+  assert.deepEqual(setprivArguments(spec, container({ securityContext: context }), none), [
+    'setpriv',
+    '--keep-groups',
+    '--',
+  ])
 })

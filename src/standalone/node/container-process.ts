@@ -48,7 +48,7 @@ export function entryScript(plan: ContainerPlan, root: string, enteredFile: stri
     'set -e',
     `exec 3> ${quote(enteredFile)}`,
     `root=${quote(root)}`,
-    `echo ${quote(plan.hostname)} > /proc/sys/kernel/hostname`,
+    `hostname ${quote(plan.hostname)}`,
     ...mountScript(plan.mounts),
     `cd ${quote(plan.workingDirectory)}`,
     'echo entered >&3',
