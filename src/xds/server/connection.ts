@@ -76,7 +76,7 @@ const mostWaiting = 16
 const mostNames = 1_000_000
 
 /** A client opens a stream with one request a type: they are awaited for a moment, so that the order of the answers is ours. */
-const firstPauseMs = 2
+const firstPauseMs = 10
 
 type Message = (envelope: Envelope) => Buffer
 
