@@ -8,14 +8,12 @@ export function create(): Command {
     .option('--listen <ip:port>', 'address for UDP and TCP', parseAddress, { host: '0.0.0.0', port: 53 })
     .option('--health-port <port>', 'HTTP port for probes', '8080')
     .option('--cluster-domain <domain>', 'DNS domain of the cluster', 'cluster.local')
-    .action(
-      async (flags: { listen: { host: string; port: number }; healthPort: string; clusterDomain: string }) => {
-        const stop = new AbortController()
-        for (const signal of ['SIGTERM', 'SIGINT'] as const) process.once(signal, () => stop.abort())
-        const { listen, healthPort, clusterDomain } = flags
-        await runDns({ ...listen, healthPort: Number(healthPort), domain: clusterDomain, signal: stop.signal })
-      },
-    )
+    .action(async (flags: { listen: { host: string; port: number }; healthPort: string; clusterDomain: string }) => {
+      const stop = new AbortController()
+      for (const signal of ['SIGTERM', 'SIGINT'] as const) process.once(signal, () => stop.abort())
+      const { listen, healthPort, clusterDomain } = flags
+      await runDns({ ...listen, healthPort: Number(healthPort), domain: clusterDomain, signal: stop.signal })
+    })
 }
 
 function parseAddress(text: string): { host: string; port: number } {
