@@ -1,2 +1,11 @@
 // Small things that several rooms need and no library offers.
+export {
+  buildSpiffe,
+  canonicalTrustDomain,
+  expandWithAliases,
+  parseSpiffe,
+  SpiffeError,
+  type SpiffeIdentity,
+  spiffeOf,
+} from './spiffe.ts'
 export { defaultStateDir } from './state-dir.ts'

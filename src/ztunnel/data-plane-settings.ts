@@ -46,6 +46,7 @@ export function dataPlaneOptions(config: ZtunnelConfig): DataPlaneOptions {
     baggage: config.responseBaggage,
     allowTls12: config.tls12Enabled,
     ...(config.compliancePolicy === 'pqc' ? { groups: 'X25519MLKEM768' } : {}),
+    policyLogLevel: config.policyLoggingAtInfo ? 'info' : 'debug',
     connectTimeoutMs,
     localWorkloadTimeoutMs,
   }

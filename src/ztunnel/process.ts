@@ -221,6 +221,7 @@ async function createServices(
     credentials,
     metrics,
     log,
+    rbacLog: logging.scope('rbac', 'Policy decisions'),
     random,
     reports: createConnectionReports({ metrics, logging }),
     resolveHostname: (workload, family, source) => {

@@ -1,4 +1,13 @@
 // What a holder of certificates needs: identities, PEM, requests, answers, revocation lists and the client of a CA. Loads nothing that signs.
+export {
+  buildSpiffe,
+  canonicalTrustDomain,
+  expandWithAliases,
+  parseSpiffe,
+  SpiffeError,
+  type SpiffeIdentity,
+  spiffeOf,
+} from '../../util/index.ts'
 export type { WorkloadCertificate } from '../types.ts'
 export { type AnswerOptions, certificateFromAnswer } from './answer.ts'
 export { type CaClient, type CaClientOptions, type ChannelRoots, createCaClient } from './ca-client.ts'
@@ -17,13 +26,4 @@ export {
 export { type CertificateRequest, createCertificateRequest } from './request.ts'
 export { rotationDelayMs, type Validity } from './rotation-delay.ts'
 export { type CreateCertificateMethod, certificateServiceDefinition } from './service-definition.ts'
-export {
-  buildSpiffe,
-  canonicalTrustDomain,
-  expandWithAliases,
-  parseSpiffe,
-  SpiffeError,
-  type SpiffeIdentity,
-  spiffeOf,
-} from './spiffe.ts'
 export { type SubjectAltName, subjectAltNamesOf, uriNamesOf } from './subject-alt-names.ts'

@@ -1,5 +1,5 @@
 // Which identities a node fetches ahead: those of its own meshed workloads, until the last of each is gone.
-import { buildSpiffe } from '../../ca/client/index.ts'
+import { buildSpiffe } from '../../util/index.ts'
 import type { Workload } from '../model.ts'
 import type { CertificateManager } from './manager.ts'
 

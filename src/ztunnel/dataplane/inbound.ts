@@ -9,13 +9,13 @@ import {
   type TunnelServerConnection,
 } from '../../hbone/index.ts'
 import {
-  buildBaggage,
   decideInbound,
   encodeProxyHeader,
   type InboundDecision,
   identityOf,
   parseForwardedHost,
   parseSpiffeId,
+  responseHeaders,
 } from '../decisions/index.ts'
 import type { Identity, SocketAddress, Workload } from '../model.ts'
 import { errorTexts } from '../telemetry/index.ts'
@@ -64,7 +64,7 @@ export async function serveInbound(context: PodContext, socket: Socket, options:
         http2,
         tls: {
           credentials,
-          checkPeer: peerCheck(context, 'destination', expectTrustDomain(local.trustDomain)),
+          checkPeer: peerCheck(context, 'destination', expectTrustDomain(identityOf(local).trustDomain)),
           allowTls12,
           ...(groups === undefined ? {} : { groups }),
         },
@@ -199,7 +199,7 @@ async function carry(
         }
         return { end: tcpEnd(socket) }
       },
-      acceptClient: () => request.accept(options.baggage ? { baggage: buildBaggage(local) } : {}),
+      acceptClient: () => request.accept(responseHeaders(local, 200, options.baggage)),
       refuseClient: ({ flag }) => request.reject(flag === 'DENY' ? 401 : 503),
     },
     { tracker: context.tracker, reports: services.reports },

@@ -34,6 +34,8 @@ export interface DataPlaneOptions {
   readonly allowTls12: boolean
   /** Key exchange groups, where a compliance policy names them. */
   readonly groups?: string
+  /** At which level policy decisions are logged. */
+  readonly policyLogLevel: 'debug' | 'info'
   readonly connectTimeoutMs: number
   readonly localWorkloadTimeoutMs: number
 }
@@ -66,6 +68,8 @@ export interface DataPlaneServices {
   readonly metrics: Pick<ZtunnelMetrics, 'socketsOpen'>
   readonly dns?: DnsAnswerer
   readonly log: Scope
+  /** Policy decisions. */
+  readonly rbacLog: Scope
   readonly random: () => number
 }
 

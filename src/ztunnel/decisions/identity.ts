@@ -1,9 +1,11 @@
 // Workload identities and their SPIFFE ids.
+import { canonicalTrustDomain, spiffeOf } from '../../util/index.ts'
 import type { Identity, Workload } from '../model.ts'
 
 /** The identity a workload proves with its certificate. */
 export function identityOf(workload: Workload): Identity {
-  return { trustDomain: workload.trustDomain, namespace: workload.namespace, serviceAccount: workload.serviceAccount }
+  const { namespace, serviceAccount } = workload
+  return { trustDomain: canonicalTrustDomain(workload.trustDomain), namespace, serviceAccount }
 }
 
 /** `spiffe://<trust domain>/ns/<namespace>/sa/<service account>`. */
@@ -15,14 +17,7 @@ export function principal(identity: Identity): string {
 }
 
 /** Reads a SPIFFE id of the form above; anything else is undefined. */
-export function parseSpiffeId(text: string): Identity | undefined {
-  if (!text.startsWith('spiffe://')) return undefined
-  const parts = text.slice('spiffe://'.length).split('/')
-  const [trustDomain, ns, namespace, sa, serviceAccount] = parts
-  if (parts.length !== 5 || ns !== 'ns' || sa !== 'sa') return undefined
-  if (trustDomain === undefined || namespace === undefined || serviceAccount === undefined) return undefined
-  return { trustDomain, namespace, serviceAccount }
-}
+export const parseSpiffeId = (text: string): Identity | undefined => spiffeOf(text)
 
 export function sameIdentity(a: Identity, b: Identity): boolean {
   return a.trustDomain === b.trustDomain && a.namespace === b.namespace && a.serviceAccount === b.serviceAccount
