@@ -14,14 +14,16 @@ export interface LabelSelectorRequirement {
 /** Whether labels meet a selector. An empty selector is met by everything; an unknown operator by nothing. */
 export function matchesLabelSelector(selector: LabelSelector, labels: Readonly<Record<string, string>> = {}): boolean {
   const equal = Object.entries(selector.matchLabels ?? {}).every(([key, value]) => labels[key] === value)
-  return equal && (selector.matchExpressions ?? []).every((requirement) => meets(requirement, labels))
+  return (
+    equal &&
+    (selector.matchExpressions ?? []).every(({ key, operator, values = [] }) =>
+      meetsRequirement(operator, values, labels[key]),
+    )
+  )
 }
 
-function meets(
-  { key, operator, values = [] }: LabelSelectorRequirement,
-  labels: Readonly<Record<string, string>>,
-): boolean {
-  const value = labels[key]
+/** Whether the value of a label (undefined: there is none) meets one requirement. An unknown operator is met by nothing. */
+export function meetsRequirement(operator: string, values: readonly string[], value: string | undefined): boolean {
   switch (operator) {
     case 'In':
       return value !== undefined && values.includes(value)

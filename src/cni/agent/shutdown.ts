@@ -1,7 +1,7 @@
 // Whether a stopping agent takes the plugin and the rules with it: on uninstall, not on an upgrade or a restart of the node.
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { DaemonSet } from 'kubernetes-types/apps/v1.js'
-import { type KubeObject, resources } from '../../api/index.ts'
+import { type KubeObject, podSelectsNode, resources } from '../../api/index.ts'
 import { isKubeError, type KubeClient } from '../../kube/index.ts'
 import type { AgentSettings } from '../settings.ts'
 
@@ -13,7 +13,12 @@ export interface CleanUpDecision {
 const daemonSet = 'istio-cni-node'
 const retries = 2
 
-export async function shouldCleanUp(client: KubeClient, settings: AgentSettings): Promise<CleanUpDecision> {
+/** Asks the API what is to become of this agent. Never rejects: without an answer everything stays. */
+export async function shouldCleanUp(
+  client: KubeClient,
+  settings: AgentSettings,
+  retryMs = 1000,
+): Promise<CleanUpDecision> {
   if (!settings.ambientEnabled) return { cleanUp: true, reason: 'ambient mode is off' }
   if (settings.disableSafeUpgrade) return { cleanUp: true, reason: 'AMBIENT_DISABLE_SAFE_UPGRADE is true' }
   for (let attempt = 0; ; attempt += 1) {
@@ -23,9 +28,12 @@ export async function shouldCleanUp(client: KubeClient, settings: AgentSettings)
         name: daemonSet,
       })
       if (found === undefined) return { cleanUp: true, reason: `DaemonSet ${daemonSet} is gone` }
-      const { metadata } = found as DaemonSet
+      const { metadata, spec } = found as DaemonSet
       if (metadata?.deletionTimestamp !== undefined)
         return { cleanUp: true, reason: `DaemonSet ${daemonSet} is being deleted` }
+      const node = await client.get<KubeObject>(resources.nodes, { name: settings.nodeName })
+      if (node !== undefined && !podSelectsNode(spec?.template.spec, node))
+        return { cleanUp: true, reason: `DaemonSet ${daemonSet} does not run on this node any more` }
       return { cleanUp: false, reason: `DaemonSet ${daemonSet} is there: this is a restart or an upgrade` }
     } catch (error) {
       if (isKubeError(error) && (error.code === 401 || error.code === 403)) {
@@ -33,7 +41,7 @@ export async function shouldCleanUp(client: KubeClient, settings: AgentSettings)
       }
       // An API that is out of reach says nothing about being uninstalled.
       if (attempt === retries) return { cleanUp: false, reason: `the API can't be asked: ${(error as Error).message}` }
-      await sleep(1000)
+      await sleep(retryMs)
     }
   }
 }

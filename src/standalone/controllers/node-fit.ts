@@ -1,5 +1,6 @@
 // Whether a pod may run on a node: readiness, selectors, affinity, taints, host ports.
 import type * as core from 'kubernetes-types/core/v1.js'
+import { podSelectsNode } from '../../api/index.ts'
 import type { Node, Pod } from './objects.ts'
 
 type Taint = core.Taint
@@ -11,7 +12,7 @@ export function nodeFits(node: Node, pod: Pod, others: readonly Pod[]): string |
     return 'node(s) were unschedulable'
   }
   if (!isNodeReady(node)) return 'node(s) were not ready'
-  if (!selects(spec, node)) return "node(s) didn't match Pod's node affinity/selector"
+  if (!podSelectsNode(spec, node)) return "node(s) didn't match Pod's node affinity/selector"
   const hard = (node.spec?.taints ?? []).filter(({ effect }) => effect === 'NoSchedule' || effect === 'NoExecute')
   if (!toleratesAll(hard, spec?.tolerations)) return 'node(s) had untolerated taint(s)'
   const taken = new Set(others.flatMap(hostPorts))
@@ -33,7 +34,7 @@ export function isNodeReady(node: Node): boolean {
 /** DaemonSet pods run on nodes that are not ready or closed, too. */
 export function daemonFits(node: Node, spec: core.PodSpec | undefined): boolean {
   const hard = (node.spec?.taints ?? []).filter(({ effect }) => effect === 'NoSchedule' || effect === 'NoExecute')
-  return selects(spec, node) && toleratesAll(hard, [...(spec?.tolerations ?? []), ...daemonTolerations])
+  return podSelectsNode(spec, node) && toleratesAll(hard, [...(spec?.tolerations ?? []), ...daemonTolerations])
 }
 
 const unschedulable: Taint = { key: 'node.kubernetes.io/unschedulable', effect: 'NoSchedule' }
@@ -55,42 +56,6 @@ function tolerates(toleration: core.Toleration, taint: Taint): boolean {
   if (effect !== '' && effect !== taint.effect) return false
   if (key === '') return operator === 'Exists'
   return key === taint.key && (operator === 'Exists' || value === (taint.value ?? ''))
-}
-
-function selects(spec: core.PodSpec | undefined, node: Node): boolean {
-  const labels = node.metadata.labels ?? {}
-  const isSelected = Object.entries(spec?.nodeSelector ?? {}).every(([key, value]) => labels[key] === value)
-  const required = spec?.affinity?.nodeAffinity?.requiredDuringSchedulingIgnoredDuringExecution
-  return isSelected && (required === undefined || required.nodeSelectorTerms.some((term) => termMatches(term, node)))
-}
-
-function termMatches(term: core.NodeSelectorTerm, node: Node): boolean {
-  const { matchExpressions = [], matchFields = [] } = term
-  if (matchExpressions.length + matchFields.length === 0) return false
-  const labels = node.metadata.labels ?? {}
-  return (
-    matchExpressions.every((requirement) => meets(requirement, labels[requirement.key])) &&
-    matchFields.every((requirement) => requirement.key === 'metadata.name' && meets(requirement, node.metadata.name))
-  )
-}
-
-function meets({ operator, values = [] }: core.NodeSelectorRequirement, value: string | undefined): boolean {
-  switch (operator) {
-    case 'In':
-      return value !== undefined && values.includes(value)
-    case 'NotIn':
-      return value === undefined || !values.includes(value)
-    case 'Exists':
-      return value !== undefined
-    case 'DoesNotExist':
-      return value === undefined
-    case 'Gt':
-      return value !== undefined && Number(value) > Number(values[0])
-    case 'Lt':
-      return value !== undefined && Number(value) < Number(values[0])
-    default:
-      return false
-  }
 }
 
 function hostPorts(pod: Pod): string[] {
