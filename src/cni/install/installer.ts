@@ -46,17 +46,22 @@ type Result = Parameters<InstallerOptions['onPass']>[0]
 
 /** Events come in bursts; one pass serves them all. */
 const settleMs = 100
+/** After a pass that failed, when nothing else brings about the next one. */
+const retryMs = 5_000
 
-/** Installs, then watches the folders and repairs. Rejects when the first pass fails. */
+/** Installs, then watches the folders and repairs. A pass that fails is told and repeated. */
 export function startInstaller(options: InstallerOptions): Installer {
   const { settings, log } = options
   let ready = false
   let timer: NodeJS.Timeout | undefined
   const pass = (): void => {
+    clearTimeout(timer)
+    timer = undefined
     ready = false
     const failed = (result: Result, error: unknown): void => {
       options.onPass(result)
       log('error', `the CNI plugin is not installed: ${(error as Error).message}`)
+      schedule(retryMs)
     }
     for (const [result, step] of [
       ['COPY_BINARIES_FAILURE', () => writeExecutable(options)],
@@ -77,17 +82,26 @@ export function startInstaller(options: InstallerOptions): Installer {
     }
     if (ready) options.onPass('SUCCESS')
   }
-  const schedule = (): void => {
+  let dueAt = 0
+  /** At the earlier of this and what is planned: events that never end must not put a pass off. */
+  function schedule(delayMs: number): void {
+    const at = performance.now() + delayMs
+    if (timer !== undefined && dueAt <= at) return
     clearTimeout(timer)
-    timer = setTimeout(pass, settleMs)
+    dueAt = at
+    timer = setTimeout(pass, delayMs)
   }
   mkdirSync(settings.mountedCniNetDir, { recursive: true })
   pass()
   const watchers = [settings.mountedCniNetDir, settings.mountedCniBinDir, options.serviceAccountDir]
     .filter((dir) => existsSync(dir))
-    .map((dir) => watch(dir, schedule))
+    .map((dir) =>
+      watch(dir, () => schedule(settleMs)).on('error', (error) =>
+        log('warn', `${dir} is not watched any more: ${error.message}`),
+      ),
+    )
   // A change between the first pass and the watch is caught by this one.
-  schedule()
+  schedule(settleMs)
   return {
     get ready() {
       return ready

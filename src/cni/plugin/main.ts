@@ -64,8 +64,9 @@ async function dispatch(
   said.log = createPluginLog(config.agentRunDir, config.logLevel)
   const pod = parseCniArgs(env.CNI_ARGS ?? '')
   const clients: KubeClient[] = []
+  const over = new AbortController()
   try {
-    await addPod(
+    const adding = addPod(
       { config, pod, netns: env.CNI_NETNS ?? '' },
       {
         connect: async () => {
@@ -76,16 +77,32 @@ async function dispatch(
           return podsAndNamespaces(client)
         },
         notifyAgent: (event) => notifyAgent(config.agentRunDir, event),
-        sleep,
+        sleep: (ms) => sleep(ms, undefined, { signal: over.signal }),
         log: said.log.write,
       },
     )
+    await within(addLimitMs, 'the ADD command', adding)
   } catch (error) {
     throw error instanceof CniError ? error : new CniError((error as Error).message)
   } finally {
+    over.abort()
     for (const client of clients) await client.close()
   }
   return resultOf(config)
+}
+
+/** Below the two minutes that a kubelet waits for a sandbox: the failure is to be ours to explain. */
+const addLimitMs = 90_000
+const requestLimitMs = 10_000
+
+async function within<T>(limitMs: number, what: string, work: Promise<T>): Promise<T> {
+  const late = Promise.withResolvers<never>()
+  const timer = setTimeout(() => late.reject(new CniError(`${what} took longer than ${limitMs} ms`)), limitMs)
+  try {
+    return await Promise.race([work, late.promise])
+  } finally {
+    clearTimeout(timer)
+  }
 }
 
 function podsAndNamespaces(client: KubeClient): {
@@ -93,7 +110,7 @@ function podsAndNamespaces(client: KubeClient): {
   namespace(name: string): Promise<Namespace>
 } {
   const found = async <T>(what: string, value: Promise<unknown>): Promise<T> => {
-    const object = await value
+    const object = await within(requestLimitMs, `the request for ${what}`, value)
     if (object === undefined) throw new CniError(`${what} not found`)
     return object as T
   }
@@ -104,10 +121,13 @@ function podsAndNamespaces(client: KubeClient): {
   }
 }
 
+const statusLimitMs = 5_000
+
 /** The plugin is available when the agent accepts connections. */
 function status(runDir: string): Promise<undefined> {
   return new Promise((resolve, reject) => {
     const socket = connect(`${runDir}/pluginevent.sock`)
+    socket.setTimeout(statusLimitMs, () => socket.destroy(new Error(`no answer within ${statusLimitMs} ms`)))
     socket.once('connect', () => {
       socket.destroy()
       resolve(undefined)
