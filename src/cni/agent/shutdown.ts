@@ -31,7 +31,8 @@ export async function shouldCleanUp(
       const { metadata, spec } = found as DaemonSet
       if (metadata?.deletionTimestamp !== undefined)
         return { cleanUp: true, reason: `DaemonSet ${daemonSet} is being deleted` }
-      const node = await client.get<KubeObject>(resources.nodes, { name: settings.nodeName })
+      // Not being told of the node is no reason to go.
+      const node = await client.get<KubeObject>(resources.nodes, { name: settings.nodeName }).catch(() => undefined)
       if (node !== undefined && !podSelectsNode(spec?.template.spec, node))
         return { cleanUp: true, reason: `DaemonSet ${daemonSet} does not run on this node any more` }
       return { cleanUp: false, reason: `DaemonSet ${daemonSet} is there: this is a restart or an upgrade` }
