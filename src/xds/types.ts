@@ -60,7 +60,13 @@ export interface ResourceSource {
 /** One response as the client of a delta stream hands it to its owner. */
 export interface DeltaUpdate {
   readonly typeUrl: string
-  readonly resources: readonly { readonly name: string; readonly version: string; readonly body: Uint8Array }[]
+  readonly resources: readonly {
+    readonly name: string
+    /** Other keys it can be asked for by, as the server names them. */
+    readonly aliases?: readonly string[]
+    readonly version: string
+    readonly body: Uint8Array
+  }[]
   readonly removed: readonly string[]
 }
 

@@ -1,10 +1,12 @@
 // Certificates for the data plane: fetched ahead for the node's workloads, handed out in the form that TLS takes.
+import type { X509Certificate } from 'node:crypto'
 import type { TlsCredentials } from '../hbone/index.ts'
 import type { Scope } from '../observability/index.ts'
 import {
   CertificateError,
   type CertificateManager,
   createCertificateManager,
+  createKnownAuthorities,
   createPrefetch,
   type WorkloadCertificate,
 } from './certificates/index.ts'
@@ -18,6 +20,8 @@ export interface CertificateSource {
   readonly manager: CertificateManager
   /** The same certificate is the same value. */
   credentials(identity: Identity): Promise<TlsCredentials>
+  /** Intermediates and roots that came with our own certificates. */
+  authorities(): readonly X509Certificate[]
   close(): void
 }
 
@@ -37,18 +41,26 @@ export function openCertificateSource(config: ZtunnelConfig, state: MeshState, l
     for (const change of workloads) follow?.(change.old, change.new)
   })
   const known = new WeakMap<WorkloadCertificate, TlsCredentials>()
+  const authorities = createKnownAuthorities()
+
+  function credentialsFrom(certificate: WorkloadCertificate): TlsCredentials {
+    authorities.learn(...certificate.intermediates, ...certificate.roots)
+    return {
+      privateKey: certificate.privateKey,
+      certificateChain: [certificate.leaf, ...certificate.intermediates].join('\n'),
+      roots: certificate.roots.join('\n'),
+    }
+  }
+
   return {
     manager,
     async credentials(identity) {
       const certificate = await manager.get(spiffeId(identity), 'RealTime')
-      const credentials = known.get(certificate) ?? {
-        privateKey: certificate.privateKey,
-        certificateChain: [certificate.leaf, ...certificate.intermediates].join('\n'),
-        roots: certificate.roots.join('\n'),
-      }
+      const credentials = known.get(certificate) ?? credentialsFrom(certificate)
       known.set(certificate, credentials)
       return credentials
     },
+    authorities: () => authorities.list(),
     close() {
       unfollow()
       manager.close()

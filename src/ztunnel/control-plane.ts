@@ -23,7 +23,8 @@ export function connectXds(
         ? {
             kind: 'tls',
             roots: () => readRoots(endpoint.roots),
-            serverName: endpoint.altHostname ?? hostname.replace(/^\[|\]$/g, ''),
+            serverName: hostname.replace(/^\[|\]$/g, ''),
+            ...(endpoint.altHostname === undefined ? {} : { alternativeName: endpoint.altHostname }),
           }
         : { kind: 'plaintext' },
     headers: async () => {

@@ -3,8 +3,8 @@ import { closeSync, readFileSync } from 'node:fs'
 import { createSocket, openNetworkNamespace, raiseDescriptorLimit, runInNamespace } from '../linux/index.ts'
 import { createMetricsRegistry, type Logging, registerProcessMetrics, type Scope } from '../observability/index.ts'
 import type { VersionFacts } from './admin/index.ts'
-import { openCertificateSource } from './certificate-source.ts'
-import { openRevocations } from './certificates/index.ts'
+import { type CertificateSource, openCertificateSource } from './certificate-source.ts'
+import { openRevocations, type Revocations } from './certificates/index.ts'
 import { dumpConfig, type ZtunnelConfig } from './config/index.ts'
 import { connectXds } from './control-plane.ts'
 import { dataPlaneOptions } from './data-plane-settings.ts'
@@ -20,7 +20,7 @@ import {
 import { identityOf } from './decisions/index.ts'
 import { createDnsAnswerer, createExchange, createForwarder, parseResolvConf } from './dns/index.ts'
 import type { Workload } from './model.ts'
-import { createReadiness } from './readiness.ts'
+import { createReadiness, type Readiness } from './readiness.ts'
 import { startServers } from './servers.ts'
 import { createMeshState, type MeshState } from './state/index.ts'
 import { peerOf } from './telemetry/facts.ts'
@@ -58,11 +58,7 @@ export async function runZtunnel(
   const state = createMeshState(config.node === undefined ? {} : { node: config.node })
   const certificates = openCertificateSource(config, state, logging.scope('identity', 'Certificates'))
   stack.defer(() => certificates.close())
-  const services = await createServices(
-    config,
-    { state, metrics, logging, credentials: certificates.credentials },
-    stack,
-  )
+  const services = await createServices(config, { state, metrics, logging, certificates, readiness }, stack)
 
   const stateReady = readiness.task('state manager')
   const proxyReady = readiness.task(config.mode === 'shared' ? 'workload proxy manager' : 'proxy')
@@ -180,24 +176,17 @@ async function createServices(
     readonly state: MeshState
     readonly metrics: ZtunnelMetrics
     readonly logging: Logging
-    readonly credentials: DataPlaneServices['credentials']
+    readonly certificates: CertificateSource
+    readonly readiness: Readiness
   },
   stack: AsyncDisposableStack,
 ): Promise<DataPlaneServices> {
-  const { state, metrics, logging, credentials } = given
+  const { state, metrics, logging, certificates } = given
   const { ipv6Enabled, packetMark, preferredServiceNamespace } = config
   const random = Math.random
   const log = logging.scope('proxy', 'Connections')
   const revocations =
-    config.crlPath === undefined
-      ? undefined
-      : stack.use(
-          await openRevocations({
-            path: config.crlPath,
-            whenInvalid: 'open',
-            warn: (message) => log.warn(message),
-          }),
-        )
+    config.crlPath === undefined ? undefined : await followRevocations(config.crlPath, log, given.readiness, stack)
   const hostnames = createHostnameResolver({ ipv6: ipv6Enabled, random })
   const resolvConf = parseResolvConf(readFileSync('/etc/resolv.conf', 'utf8'))
   const dns = config.dnsProxyEnabled
@@ -218,7 +207,7 @@ async function createServices(
     : undefined
   return {
     state,
-    credentials,
+    credentials: certificates.credentials,
     metrics,
     log,
     rbacLog: logging.scope('rbac', 'Policy decisions'),
@@ -234,7 +223,7 @@ async function createServices(
       : {
           revocations: {
             check(reporter, chain) {
-              const verdict = revocations.check(chain, [])
+              const verdict = revocations.check(chain, certificates.authorities())
               if (verdict.kind === 'good') return undefined
               metrics.crlRejections.with({ reporter }).inc()
               return verdict.kind === 'revoked' ? errorTexts.revoked : verdict.reason
@@ -243,6 +232,22 @@ async function createServices(
           },
         }),
   }
+}
+
+/** Until the file can be read as revocation lists nobody is let through, and the process says that it is not ready. */
+async function followRevocations(
+  path: string,
+  log: Scope,
+  readiness: Readiness,
+  stack: AsyncDisposableStack,
+): Promise<Revocations> {
+  const ready = readiness.task('revocation lists')
+  const warn = (message: string): void => log.warn(message)
+  const revocations = stack.use(await openRevocations({ path, whenInvalid: 'closed', warn }))
+  const tell = (): void => ready(revocations.state === 'enforcing')
+  revocations.subscribe(tell)
+  tell()
+  return revocations
 }
 
 function onDemandLabels({ hostname }: Workload, source: Workload) {

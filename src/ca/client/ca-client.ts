@@ -1,9 +1,10 @@
 // Asks a certificate authority (the control plane, or any server of the same gRPC service) for workload certificates.
 import { readFile } from 'node:fs/promises'
-import { checkServerIdentity, getCACertificates, type PeerCertificate } from 'node:tls'
+import { getCACertificates } from 'node:tls'
 import { create } from '@bufbuild/protobuf'
 import { Client, credentials, Metadata, type ServiceError, status } from '@grpc/grpc-js'
 import { ca } from '../../proto/index.ts'
+import { acceptServerNames } from '../../util/index.ts'
 import type { WorkloadCertificate } from '../types.ts'
 import { certificateFromAnswer } from './answer.ts'
 import { CertificateError } from './errors.ts'
@@ -131,12 +132,8 @@ async function readRootFile(path: string): Promise<string> {
 }
 
 function openChannel(target: string, rootsPem: string, alternativeHostname: string | undefined): Client {
-  const verify = (hostname: string, certificate: PeerCertificate): Error | undefined => {
-    const refusal = checkServerIdentity(hostname, certificate)
-    if (refusal === undefined || alternativeHostname === undefined) return refusal
-    return checkServerIdentity(alternativeHostname, certificate)
-  }
-  const channelCredentials = credentials.createSsl(Buffer.from(rootsPem), null, null, { checkServerIdentity: verify })
+  const checkServerIdentity = acceptServerNames(alternativeHostname)
+  const channelCredentials = credentials.createSsl(Buffer.from(rootsPem), null, null, { checkServerIdentity })
   return new Client(target, channelCredentials, {
     'grpc.keepalive_time_ms': 300_000,
     // The certificates' owner spaces its retries itself; a longer pause here would only hide the CA's return.

@@ -150,12 +150,12 @@ function updateOf(response: discovery.DeltaDiscoveryResponse): {
   malformed: { name: string; reason: string }[]
 } {
   const malformed: { name: string; reason: string }[] = []
-  const resources: { name: string; version: string; body: Uint8Array }[] = []
-  for (const { name, version, resource } of response.resources) {
+  const resources: { name: string; aliases: readonly string[]; version: string; body: Uint8Array }[] = []
+  for (const { name, aliases, version, resource } of response.resources) {
     if (resource === undefined) malformed.push({ name, reason: 'the resource has no content' })
     else if (resource.typeUrl !== response.typeUrl)
       malformed.push({ name, reason: `unexpected type ${resource.typeUrl}` })
-    else resources.push({ name, version, body: resource.value })
+    else resources.push({ name, aliases, version, body: resource.value })
   }
   return { update: { typeUrl: response.typeUrl, resources, removed: response.removedResources }, malformed }
 }

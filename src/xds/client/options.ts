@@ -12,6 +12,8 @@ export interface DeltaClientOptions {
         readonly roots: () => string | Promise<string>
         /** The name to find in the server's certificate when it isn't the host of `address`. */
         readonly serverName?: string
+        /** A second name, with either of which the server's certificate is accepted. */
+        readonly alternativeName?: string
       }
     | { readonly kind: 'plaintext' }
   /** Request headers (authorization, clusterid …); asked for on each connection, so a token is read anew. */

@@ -2,6 +2,7 @@
 import { fromBinary, toBinary } from '@bufbuild/protobuf'
 import { type ChannelOptions, Client, connectivityState, credentials, Metadata, type ServiceError } from '@grpc/grpc-js'
 import { discovery } from '../../proto/index.ts'
+import { acceptServerNames } from '../../util/index.ts'
 import { AbandonableCredentials } from './abandonable-credentials.ts'
 import type { DeltaRequest } from './holdings.ts'
 import type { DeltaClientOptions } from './options.ts'
@@ -74,7 +75,9 @@ function watchUntilReady(client: Client, onReady: () => void): void {
 
 async function channelCredentials(options: DeltaClientOptions) {
   if (options.transport.kind === 'plaintext') return credentials.createInsecure()
-  return new AbandonableCredentials(credentials.createSsl(Buffer.from(await options.transport.roots())))
+  const roots = Buffer.from(await options.transport.roots())
+  const checkServerIdentity = acceptServerNames(options.transport.alternativeName)
+  return new AbandonableCredentials(credentials.createSsl(roots, null, null, { checkServerIdentity }))
 }
 
 function channelOptions(options: DeltaClientOptions): ChannelOptions {

@@ -1,5 +1,6 @@
 // The node proxy's workload certificates: fetching, renewing, forgetting; revocation lists.
 export { CertificateError, type WorkloadCertificate } from '../../ca/client/index.ts'
+export { createKnownAuthorities, type KnownAuthorities } from './authorities.ts'
 export { type Clock, systemClock } from './clock.ts'
 export {
   type CertificateEntry,
