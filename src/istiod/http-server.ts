@@ -28,7 +28,8 @@ export async function serveHttp(
   failed: (error: unknown) => void,
 ): Promise<HttpServer> {
   const server = createServer({ requestTimeout: 30_000, keepAliveTimeout: 90_000 }, (request, response) => {
-    const url = new URL(request.url ?? '/', 'http://local')
+    // Some of what a client may send is no URL (`//`): it asks for nothing.
+    const url = URL.parse(request.url ?? '/', 'http://local') ?? new URL('http://local/')
     answer(request, url).then(
       ({ status, body, contentType = 'text/plain; charset=utf-8' }) => {
         response.writeHead(status, { 'content-type': contentType, 'x-content-type-options': 'nosniff' })

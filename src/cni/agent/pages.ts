@@ -11,18 +11,27 @@ export interface Page {
 export async function servePages(
   port: number,
   page: (path: string, accept: string | undefined) => Page | undefined,
-): Promise<AsyncDisposable> {
+): Promise<AsyncDisposable & { readonly port: number }> {
+  const answer: typeof page = (path, accept) => {
+    try {
+      return page(path, accept)
+    } catch (error) {
+      return { status: 500, type: 'text/plain', body: (error as Error).message }
+    }
+  }
   const server: Server = createServer((request, response) => {
     // Not through URL, which throws for some of what a client may send.
     const [path = ''] = (request.url ?? '').split('?')
-    const found = page(path, request.headers.accept) ?? { status: 404, type: 'text/plain', body: 'not found' }
+    const found = answer(path, request.headers.accept) ?? { status: 404, type: 'text/plain', body: 'not found' }
     response.writeHead(found.status, { 'content-type': found.type }).end(found.body)
   })
   await new Promise<void>((resolve, reject) => {
     server.once('error', reject)
     server.listen(port, resolve)
   })
+  const address = server.address()
   return {
+    port: typeof address === 'object' && address !== null ? address.port : port,
     [Symbol.asyncDispose]: async () => {
       server.closeAllConnections()
       await new Promise((resolve) => server.close(resolve))
