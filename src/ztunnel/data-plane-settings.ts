@@ -10,6 +10,7 @@ export function dataPlaneOptions(config: ZtunnelConfig): DataPlaneOptions {
   const { keepalive, socks5Port, packetMark } = config
   return {
     network: config.network,
+    proxy: config.proxyEnabled,
     ports: {
       outbound: config.outboundPort,
       plaintext: config.inboundPlaintextPort,

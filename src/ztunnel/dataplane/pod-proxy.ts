@@ -11,6 +11,7 @@ import { serveOutbound } from './outbound.ts'
 import { servePlaintext } from './plaintext.ts'
 import type { PodContext } from './pod-context.ts'
 import { listenTcp, type TcpListener } from './sockets.ts'
+import { serveSocks5 } from './socks5.ts'
 import { createConnectionTracker } from './tracker.ts'
 import type { DataPlaneOptions, DataPlaneServices, LiveConnection } from './types.ts'
 
@@ -62,12 +63,16 @@ export async function startPodProxy(given: PodProxyOptions): Promise<PodProxy> {
     handshaking.add(work)
     void work.finally(() => handshaking.delete(work))
   }
-  const listen = async (port: number, onSocket: (socket: Socket, listener: { transparent: boolean }) => void) => {
+  const listen = async (
+    port: number,
+    onSocket: (socket: Socket, listener: { transparent: boolean }) => void,
+    ip = options.ipv6 ? '::' : '0.0.0.0',
+  ) => {
     const state = { transparent: false }
     const listener: TcpListener = await listenTcp(
       {
         namespace,
-        address: { ip: options.ipv6 ? '::' : '0.0.0.0', port },
+        address: { ip, port },
         mark: options.mark,
         transparent: given.listeners === 'all' ? options.transparent : 'never',
         reusePort: options.reusePort,
@@ -84,15 +89,22 @@ export async function startPodProxy(given: PodProxyOptions): Promise<PodProxy> {
 
   try {
     const { ports } = options
-    await listen(ports.hbone, (socket, { transparent }) =>
-      own(serveInbound(context, socket, { preserveSource: transparent, onConnection })),
-    )
-    if (given.listeners === 'all') {
+    if (given.listeners === 'hbone' || options.proxy) {
+      await listen(ports.hbone, (socket, { transparent }) =>
+        own(serveInbound(context, socket, { preserveSource: transparent, onConnection })),
+      )
+    }
+    if (given.listeners === 'all' && options.proxy) {
       await listen(ports.plaintext, (socket, { transparent }) =>
         own(servePlaintext(context, socket, { preserveSource: transparent })),
       )
       await listen(ports.outbound, (socket) => own(serveOutbound(context, socket)))
-      if (services.dns !== undefined) listeners.push(await listenDns(context, services.dns))
+      if (ports.socks5 !== undefined) {
+        await listen(ports.socks5, (socket) => own(serveSocks5(context, socket)), '127.0.0.1')
+      }
+    }
+    if (given.listeners === 'all' && services.dns !== undefined) {
+      listeners.push(await listenDns(context, services.dns))
     }
   } catch (error) {
     closeListeners()

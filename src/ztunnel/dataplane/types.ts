@@ -9,6 +9,8 @@ import type { ConnectionReports, Reporter, ZtunnelMetrics } from '../telemetry/i
 
 export interface DataPlaneOptions {
   readonly network: string
+  /** False: pods get nothing but DNS. */
+  readonly proxy: boolean
   readonly ports: {
     readonly outbound: number
     readonly plaintext: number
