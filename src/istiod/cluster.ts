@@ -2,7 +2,13 @@
 import { type KubeObject, type Resource, resources } from '../api/index.ts'
 import { createPodIndex, type PodIndex, podViewOf } from '../ca/index.ts'
 import { followInformer } from '../config/index.ts'
-import type { AmbientInputs, AmbientKind, AmbientObjects, ambientKinds } from '../discovery/ambient/index.ts'
+import {
+  type AmbientInputs,
+  type AmbientKind,
+  type AmbientObjects,
+  type ambientKinds,
+  createKeptFields,
+} from '../discovery/ambient/index.ts'
 import type { Informer, KubeClient } from '../kube/index.ts'
 import type { Scope } from '../observability/index.ts'
 
@@ -47,10 +53,12 @@ const restricting: ReadonlySet<AmbientKind> = new Set(['authorizationPolicies', 
 export function followCluster(options: ClusterOptions): Cluster {
   const { client, inputs, log } = options
   const stack = new AsyncDisposableStack()
+  const kept = createKeptFields()
 
   function follow<K extends AmbientKind>(kind: K): Informer<AmbientObjects[K]> {
     const resource = resources[kind]
-    const informer = stack.use(client.informer<AmbientObjects[K]>(resource))
+    const keep = kept[kind]
+    const informer = stack.use(client.informer<AmbientObjects[K]>(resource, keep === undefined ? {} : { keep }))
     const stop = followInformer<AmbientObjects[K]>({
       informer,
       sink: inputs.feed(options.clusterId, kind),

@@ -11,7 +11,10 @@ export interface InformerStore<T extends KubeObject> {
   apply(events: readonly WatchEvent<T>[]): ObjectChange<T>[]
 }
 
-export function createInformerStore<T extends KubeObject>(): InformerStore<T> {
+/** Takes listed objects as they are, and of those in events what `keep` gives. */
+export function createInformerStore<T extends KubeObject>(
+  keep: (object: T) => T = (object) => object,
+): InformerStore<T> {
   const objects = new Map<string, T>()
 
   function put(object: T, changes: ObjectChange<T>[]): void {
@@ -53,8 +56,8 @@ export function createInformerStore<T extends KubeObject>(): InformerStore<T> {
     apply(events) {
       const changes: ObjectChange<T>[] = []
       for (const event of events) {
-        if (event.type === 'ADDED' || event.type === 'MODIFIED') put(event.object, changes)
-        else if (event.type === 'DELETED') remove(keyOf(event.object.metadata), event.object, changes)
+        if (event.type === 'ADDED' || event.type === 'MODIFIED') put(keep(event.object), changes)
+        else if (event.type === 'DELETED') remove(keyOf(event.object.metadata), keep(event.object), changes)
       }
       return changes
     },

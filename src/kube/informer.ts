@@ -7,7 +7,7 @@ import { createInformerStore } from './informer-store.ts'
 import { listAll } from './list.ts'
 import { collectionPath, selection, withQuery } from './paths.ts'
 import type { Transport } from './transport.ts'
-import type { Informer, ListOptions, ObjectChange } from './types.ts'
+import type { Informer, InformerOptions, ObjectChange } from './types.ts'
 import { watchOnce } from './watch.ts'
 
 /** Told what goes wrong. */
@@ -35,11 +35,11 @@ type Listener<T> = (changes: readonly ObjectChange<T>[]) => void
 export function createInformer<T extends KubeObject>(
   transport: Transport,
   resource: Resource,
-  options: ListOptions,
+  options: InformerOptions<T>,
   log: KubeLog,
   times: InformerTimes = defaultTimes,
 ): Informer<T> {
-  const store = createInformerStore<T>()
+  const store = createInformerStore<T>(options.keep)
   const listeners = new Set<Listener<T>>()
   const stop = new AbortController()
   const synced = Promise.withResolvers<void>()
@@ -85,7 +85,7 @@ export function createInformer<T extends KubeObject>(
   }
 
   async function list(): Promise<string> {
-    const listing = await listAll<T>(transport, resource, options, stop.signal)
+    const listing = await listAll<T>(transport, resource, options, stop.signal, options.keep)
     missingSince = undefined
     missingBackoff.reset()
     deliver(store.replaceAll(listing.items))

@@ -18,18 +18,19 @@ interface ListPage<T> {
   readonly items?: T[] | null
 }
 
-/** Lists from the newest state. A continue token that expired on the way makes it start over, in one piece. */
+/** Lists from the newest state, keeping of each object what `keep` gives. A continue token that expired on the way makes it start over, in one piece. */
 export async function listAll<T extends KubeObject>(
   transport: Transport,
   resource: Resource,
   options: ListOptions,
   signal?: AbortSignal,
+  keep: (object: T) => T = (object) => object,
 ): Promise<Listing<T>> {
   try {
-    return await listPages<T>(transport, resource, options, pageSize, signal)
+    return await listPages<T>(transport, resource, options, pageSize, signal, keep)
   } catch (error) {
     if (!isKubeError(error, 410)) throw error
-    return listPages<T>(transport, resource, options, undefined, signal)
+    return listPages<T>(transport, resource, options, undefined, signal, keep)
   }
 }
 
@@ -39,6 +40,7 @@ async function listPages<T extends KubeObject>(
   options: ListOptions,
   limit: number | undefined,
   signal: AbortSignal | undefined,
+  keep: (object: T) => T,
 ): Promise<Listing<T>> {
   const items: T[] = []
   let token: string | undefined
@@ -55,7 +57,8 @@ async function listPages<T extends KubeObject>(
     const page = JSON.parse(text) as ListPage<T>
     // Items of a list come without their own type.
     for (const item of page.items ?? []) {
-      items.push({ ...item, apiVersion: item.apiVersion ?? apiVersionOf(resource), kind: item.kind ?? resource.kind })
+      const { apiVersion = apiVersionOf(resource), kind = resource.kind } = item
+      items.push(keep({ ...item, apiVersion, kind }))
     }
     resourceVersion = page.metadata?.resourceVersion ?? resourceVersion
     token = page.metadata?.continue

@@ -7,6 +7,11 @@ export interface ListOptions {
   readonly fieldSelector?: string
 }
 
+export interface InformerOptions<T> extends ListOptions {
+  /** What of an object is cached and told; its name, namespace, uid and resource version must stay. */
+  readonly keep?: (object: T) => T
+}
+
 export type Patch =
   | { readonly kind: 'json'; readonly body: readonly unknown[] }
   | { readonly kind: 'merge'; readonly body: unknown }
@@ -58,7 +63,7 @@ export interface KubeClient {
   /** Creates a subresource object of another kind (TokenRequest: `serviceaccounts/<name>/token`). */
   createSubresource<T>(resource: Resource, key: ObjectKey, subresource: string, body: unknown): Promise<T>
   /** A cache of the selected objects kept current by list and watch. Survives restarts of the server, 410 Gone and slow watches. */
-  informer<T extends KubeObject>(resource: Resource, options?: ListOptions): Informer<T>
+  informer<T extends KubeObject>(resource: Resource, options?: InformerOptions<T>): Informer<T>
   /** The resource that serves a kind, by discovery (for manifests with kinds this program does not name). */
   resolve(apiVersion: string, kind: string): Promise<Resource | undefined>
   /** Any other request; the response is the caller's to read. `path` begins with '/'. */

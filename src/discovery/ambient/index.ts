@@ -20,5 +20,6 @@ export {
   type InCluster,
   type ObjectFeed,
 } from './inputs.ts'
+export { createKeptFields } from './kept.ts'
 export { type AmbientSettings, defaultAmbientSettings } from './settings.ts'
 export { addressTypeUrl, authorizationTypeUrl, workloadTypeUrl } from './sources.ts'

@@ -1,5 +1,6 @@
 // What the ambient index is computed from: the objects of every cluster, mesh config, settings.
 
+import { isDeepStrictEqual } from 'node:util'
 import type {
   NamespaceSpec,
   NamespaceStatus,
@@ -111,7 +112,12 @@ export interface AmbientInputs {
 
 /** Makes the empty inputs of an ambient index in a graph of collections. */
 export function createAmbientInputs(graph: Graph): AmbientInputs {
-  const input = <K extends AmbientKind>(kind: K) => graph.input<InCluster<AmbientObjects[K]>>(`inputs/${kind}`)
+  const input = <K extends AmbientKind>(kind: K) =>
+    // Nodes and pods are updated all the time, mostly in what is not read here.
+    graph.input<InCluster<AmbientObjects[K]>>(
+      `inputs/${kind}`,
+      kind === 'pods' || kind === 'nodes' ? { equals: sameButVersion } : {},
+    )
   const collections: AmbientInputs['collections'] = {
     namespaces: input('namespaces'),
     nodes: input('nodes'),
@@ -161,6 +167,17 @@ export function createAmbientInputs(graph: Graph): AmbientInputs {
 /** The key of an object in its input collection. */
 export function objectKey(cluster: string, namespace: string | undefined, name: string): string {
   return `${cluster}/${namespace ?? ''}/${name}`
+}
+
+/** Whether nothing but the version differs. */
+function sameButVersion(a: InCluster<KubeObject>, b: InCluster<KubeObject>): boolean {
+  const { metadata: before, ...restBefore } = a.object
+  const { metadata: after, ...restAfter } = b.object
+  return (
+    a.cluster === b.cluster &&
+    isDeepStrictEqual({ ...before, resourceVersion: '' }, { ...after, resourceVersion: '' }) &&
+    isDeepStrictEqual(restBefore, restAfter)
+  )
 }
 
 type Removable = Pick<InputCollection<InCluster<unknown>>, 'entries' | 'delete'>
