@@ -5,18 +5,32 @@ import { type CaClient, createCaClient } from '../ca/client/index.ts'
 import type { Scope } from '../observability/index.ts'
 import { createDeltaClient, type DeltaClient } from '../xds/client/index.ts'
 import type { ControlPlaneEndpoint, RootSource, ZtunnelConfig } from './config/index.ts'
+import { createOnDemandAddresses, type OnDemandAddresses } from './on-demand/index.ts'
 import { addressTypeUrl, authorizationTypeUrl, createDeltaReceiver, type MeshState } from './state/index.ts'
 import type { ZtunnelMetrics } from './telemetry/index.ts'
+
+export interface MeshSource extends AsyncDisposable {
+  readonly synced: Promise<void>
+  /** On-demand mode only. */
+  readonly onDemand?: OnDemandAddresses
+}
 
 /** Follows the mesh at the control plane. */
 export function connectXds(
   config: ZtunnelConfig,
   endpoint: ControlPlaneEndpoint,
   given: { readonly state: MeshState; readonly metrics: ZtunnelMetrics; readonly log: Scope },
-): DeltaClient {
+): MeshSource {
   const { protocol, host, port, hostname } = new URL(endpoint.address)
   const receive = createDeltaReceiver(given.state)
-  return createDeltaClient({
+  const onDemand = config.xdsOnDemand
+    ? createOnDemandAddresses({
+        view: given.state,
+        subscribe: (key) => client.subscribe(addressTypeUrl, key),
+        unsubscribe: (key) => client.unsubscribe(addressTypeUrl, key),
+      })
+    : undefined
+  const client: DeltaClient = createDeltaClient({
     address: port === '' ? `${host}:${protocol === 'https:' ? 443 : 80}` : host,
     transport:
       protocol === 'https:'
@@ -41,10 +55,17 @@ export function connectXds(
       given.metrics.xdsMessages.with({ url: update.typeUrl }).inc()
       const bytes = update.resources.reduce((sum, { body }) => sum + body.length, 0)
       given.metrics.xdsMessageBytes.with({ url: update.typeUrl }).inc(bytes)
-      return receive(update)
+      const verdict = receive(update)
+      if (update.typeUrl === addressTypeUrl) onDemand?.received(update)
+      return verdict
     },
     log: given.log,
   })
+  return {
+    synced: client.synced,
+    ...(onDemand === undefined ? {} : { onDemand }),
+    [Symbol.asyncDispose]: () => client[Symbol.asyncDispose](),
+  }
 }
 
 function nodeOf(config: ZtunnelConfig): { id: string; metadata: Record<string, unknown> } {

@@ -20,6 +20,7 @@ import {
 import { identityOf } from './decisions/index.ts'
 import { createDnsAnswerer, createExchange, createForwarder, parseResolvConf } from './dns/index.ts'
 import type { Workload } from './model.ts'
+import type { OnDemandAddresses } from './on-demand/index.ts'
 import { createReadiness, type Readiness } from './readiness.ts'
 import { startServers } from './servers.ts'
 import { createMeshState, type MeshState } from './state/index.ts'
@@ -58,7 +59,16 @@ export async function runZtunnel(
   const state = createMeshState(config.node === undefined ? {} : { node: config.node })
   const certificates = openCertificateSource(config, state, logging.scope('identity', 'Certificates'))
   stack.defer(() => certificates.close())
-  const services = await createServices(config, { state, metrics, logging, certificates, readiness }, stack)
+  if (config.localContent !== undefined) state.replace(config.localContent)
+  const xdsLog = logging.scope('xds', 'The mesh from the control plane')
+  const mesh =
+    config.xds === undefined ? undefined : stack.use(connectXds(config, config.xds, { state, metrics, log: xdsLog }))
+  const { onDemand } = mesh ?? {}
+  const services = await createServices(
+    config,
+    { state, metrics, logging, certificates, readiness, ...(onDemand === undefined ? {} : { onDemand }) },
+    stack,
+  )
 
   const stateReady = readiness.task('state manager')
   const proxyReady = readiness.task(config.mode === 'shared' ? 'workload proxy manager' : 'proxy')
@@ -95,17 +105,11 @@ export async function runZtunnel(
   )
 
   const own: PodProxy[] = []
-  if (config.localContent !== undefined) state.replace(config.localContent)
-  const synced = followMesh(
-    config,
-    { state, metrics, log: logging.scope('xds', 'The mesh from the control plane') },
-    stack,
-  )
-  if (config.mode === 'shared' && config.self !== undefined) {
+  if (config.mode === 'shared' && config.self !== undefined && config.proxyEnabled) {
     const { mark: _, ...unmarked } = options
     own.push(await startPodProxy({ pod: config.self, options: unmarked, services, listeners: 'hbone' }))
   }
-  await Promise.race([synced, aborted(stopping)])
+  await Promise.race([mesh?.synced, aborted(stopping)])
   if (stopping.aborted) {
     for (const proxy of own) proxy.stop(errorTexts.drained)
     return 0
@@ -161,15 +165,6 @@ function checkRights({ packetMark }: ZtunnelConfig): void {
   closeSync(createSocket({ family: 4, type: 'stream', ...(packetMark === undefined ? {} : { mark: packetMark }) }).fd)
 }
 
-function followMesh(
-  config: ZtunnelConfig,
-  given: { readonly state: MeshState; readonly metrics: ZtunnelMetrics; readonly log: Scope },
-  stack: AsyncDisposableStack,
-): Promise<void> {
-  if (config.xds === undefined) return Promise.resolve()
-  return stack.use(connectXds(config, config.xds, given)).synced
-}
-
 async function createServices(
   config: ZtunnelConfig,
   given: {
@@ -178,10 +173,11 @@ async function createServices(
     readonly logging: Logging
     readonly certificates: CertificateSource
     readonly readiness: Readiness
+    readonly onDemand?: OnDemandAddresses
   },
   stack: AsyncDisposableStack,
 ): Promise<DataPlaneServices> {
-  const { state, metrics, logging, certificates } = given
+  const { state, metrics, logging, certificates, onDemand } = given
   const { ipv6Enabled, packetMark, preferredServiceNamespace } = config
   const random = Math.random
   const log = logging.scope('proxy', 'Connections')
@@ -207,6 +203,7 @@ async function createServices(
     : undefined
   return {
     state,
+    ...(onDemand === undefined ? {} : { onDemand }),
     credentials: certificates.credentials,
     metrics,
     log,

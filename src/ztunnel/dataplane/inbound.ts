@@ -20,6 +20,7 @@ import {
 import type { Identity, SocketAddress, Workload } from '../model.ts'
 import { errorTexts } from '../telemetry/index.ts'
 import { authorizeConnection } from './authorization.ts'
+import { decide } from './decide.ts'
 import { describeFailure } from './errors.ts'
 import { forward, tcpEnd } from './forward.ts'
 import { connectOptions, credentialsOf, illegalPorts, type PodContext, peerCheck } from './pod-context.ts'
@@ -111,23 +112,29 @@ async function serveRequest(context: PodContext, request: TunnelRequest, peer: P
     request.reject(503)
     return
   }
-  const decision = decideInbound(
-    services.state,
-    {
-      method: request.method,
-      authority: request.authority,
-      local,
-      from,
-      connectionTo: to,
-      headers: request.headers,
-      ...(peerIdentity === undefined ? {} : { peerIdentity }),
-    },
-    {
-      network: options.network,
-      illegalPorts: illegalPorts(options),
-      localhostAppTunnel: options.localhostAppTunnel,
-      readBaggage: options.baggage,
-    },
+  const decision = await decide(
+    context,
+    (view) =>
+      decideInbound(
+        view,
+        {
+          method: request.method,
+          authority: request.authority,
+          local,
+          from,
+          connectionTo: to,
+          headers: request.headers,
+          ...(peerIdentity === undefined ? {} : { peerIdentity }),
+        },
+        {
+          network: options.network,
+          illegalPorts: illegalPorts(options),
+          localhostAppTunnel: options.localhostAppTunnel,
+          readBaggage: options.baggage,
+        },
+      ),
+    // An authority that stays unknown is refused; a client that stays unknown is only missing in logs.
+    { unanswered: 'decide', signal: request.signal },
   )
   if (decision.kind === 'reject') {
     services.reports.deny({ reporter: 'destination', src: from, dst: to }, { error: decision.error, flag: 'CONNECT' })

@@ -10,6 +10,7 @@ import {
 import type { SocketAddress, Workload } from '../model.ts'
 import { formatAddress } from '../state/index.ts'
 import type { ConnectionFacts } from '../telemetry/index.ts'
+import { decide } from './decide.ts'
 import { describeFailure } from './errors.ts'
 import { forward, tcpEnd, type Upstream } from './forward.ts'
 import { connectOptions, illegalPorts, type PodContext } from './pod-context.ts'
@@ -48,15 +49,20 @@ export async function carryOutbound(
   try {
     const wait = { timeoutMs: options.localWorkloadTimeoutMs, signal: gone.signal }
     const source = await services.state.waitForLocalWorkload(pod, wait)
-    const decision = routeOutbound(
-      services.state,
-      { source, from, to },
-      {
-        network: options.network,
-        hbonePort: options.ports.hbone,
-        illegalPorts: illegalPorts(options),
-        random: services.random,
-      },
+    const decision = await decide(
+      context,
+      (view) =>
+        routeOutbound(
+          view,
+          { source, from, to },
+          {
+            network: options.network,
+            hbonePort: options.ports.hbone,
+            illegalPorts: illegalPorts(options),
+            random: services.random,
+          },
+        ),
+      { unanswered: 'fail', signal: gone.signal },
     )
     if (decision.kind === 'refuse') {
       services.reports.deny({ reporter: 'source', src: from, dst: to }, { error: decision.error, flag: 'CONNECT' })

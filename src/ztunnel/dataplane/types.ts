@@ -4,6 +4,7 @@ import type { Http2Options, TlsCredentials } from '../../hbone/index.ts'
 import type { KeepaliveOptions, NetworkNamespace } from '../../linux/index.ts'
 import type { Scope } from '../../observability/index.ts'
 import type { Identity, PodInfo, SocketAddress, Workload } from '../model.ts'
+import type { OnDemandAddresses } from '../on-demand/index.ts'
 import type { MeshState } from '../state/index.ts'
 import type { ConnectionReports, Reporter, ZtunnelMetrics } from '../telemetry/index.ts'
 
@@ -56,6 +57,8 @@ export interface DnsClient {
 
 export interface DataPlaneServices {
   readonly state: MeshState
+  /** Where the mesh is known in parts only: asks for the rest. */
+  readonly onDemand?: Pick<OnDemandAddresses, 'ask'>
   /** Credentials of an identity (a SPIFFE id). The same certificate is the same value. */
   credentials(identity: Identity): Promise<TlsCredentials>
   readonly revocations?: {
