@@ -1,6 +1,6 @@
-// A CPU profile of V8 as a pprof message (github.com/google/pprof, proto/profile.proto).
+// Profiles of V8 as pprof messages (github.com/google/pprof, proto/profile.proto).
 
-import type { Profiler } from 'node:inspector/promises'
+import type { HeapProfiler, Profiler } from 'node:inspector/promises'
 import { BinaryWriter, WireType } from '@bufbuild/protobuf/wire'
 
 // Field numbers of perftools.profiles.Profile and its parts.
@@ -16,8 +16,70 @@ const profileFields = {
   period: 12,
 }
 
+/** A place in the code and the samples taken there, with the places that called it. */
+interface Frame {
+  readonly id: number
+  readonly parent: number | undefined
+  readonly functionName: string
+  readonly url: string
+  readonly line: number
+  /** One value for each sample type; absent: nothing was sampled right here. */
+  readonly values?: readonly number[]
+}
+
+type ValueType = readonly [type: string, unit: string]
+
 /** `periodNanos`: time between two samples. */
 export function encodePprof(profile: Profiler.Profile, periodNanos: number): Uint8Array {
+  const counts = new Map<number, number>()
+  for (const id of profile.samples ?? []) counts.set(id, (counts.get(id) ?? 0) + 1)
+  const parents = new Map(
+    profile.nodes.flatMap((node) => (node.children ?? []).map((child) => [child, node.id] as const)),
+  )
+  const frames = profile.nodes.map(({ id, callFrame }): Frame => {
+    const count = counts.get(id)
+    const { functionName, url, lineNumber } = callFrame
+    const sampled = count === undefined ? {} : { values: [count, count * periodNanos] }
+    return { id, parent: parents.get(id), functionName, url, line: lineNumber + 1, ...sampled }
+  })
+  return encode(frames, {
+    types: [
+      ['samples', 'count'],
+      ['cpu', 'nanoseconds'],
+    ],
+    periodType: ['cpu', 'nanoseconds'],
+    period: periodNanos,
+    durationNanos: Math.round((profile.endTime - profile.startTime) * 1000),
+  })
+}
+
+/** `intervalBytes`: bytes allocated between two samples. */
+export function encodeHeapPprof(profile: HeapProfiler.SamplingHeapProfile, intervalBytes: number): Uint8Array {
+  const frames: Frame[] = []
+  const pending: { node: HeapProfiler.SamplingHeapProfileNode; parent: number | undefined }[] = [
+    { node: profile.head, parent: undefined },
+  ]
+  for (let next = pending.pop(); next !== undefined; next = pending.pop()) {
+    const { node, parent } = next
+    const { functionName, url, lineNumber } = node.callFrame
+    const sampled = node.selfSize === 0 ? {} : { values: [node.selfSize] }
+    const id = frames.length + 1
+    frames.push({ id, parent, functionName, url, line: lineNumber + 1, ...sampled })
+    for (const child of node.children) pending.push({ node: child, parent: id })
+  }
+  const types: readonly ValueType[] = [['inuse_space', 'bytes']]
+  return encode(frames, { types, periodType: ['space', 'bytes'], period: intervalBytes })
+}
+
+function encode(
+  frames: readonly Frame[],
+  about: {
+    readonly types: readonly ValueType[]
+    readonly periodType: ValueType
+    readonly period: number
+    readonly durationNanos?: number
+  },
+): Uint8Array {
   const strings = new Map<string, number>([['', 0]])
   const text = (value: string): number => {
     const known = strings.get(value)
@@ -25,58 +87,41 @@ export function encodePprof(profile: Profiler.Profile, periodNanos: number): Uin
     strings.set(value, strings.size)
     return strings.size - 1
   }
-  const nodes = new Map(profile.nodes.map((node) => [node.id, node]))
-  const parents = new Map(
-    profile.nodes.flatMap((node) => (node.children ?? []).map((child) => [child, node.id] as const)),
-  )
+  const byId = new Map(frames.map((frame) => [frame.id, frame]))
   const out = new BinaryWriter()
-  const valueType = (field: number, type: string, unit: string): void =>
+  const valueType = (field: number, [type, unit]: ValueType): void =>
     message(out, field, (part) => part.uint32(tag(1)).int64(text(type)).uint32(tag(2)).int64(text(unit)))
 
-  valueType(profileFields.sampleType, 'samples', 'count')
-  valueType(profileFields.sampleType, 'cpu', 'nanoseconds')
-  for (const [leaf, count] of countSamples(profile)) {
+  for (const type of about.types) valueType(profileFields.sampleType, type)
+  for (const frame of frames) {
+    if (frame.values === undefined) continue
     message(out, profileFields.sample, (part) => {
-      for (let id: number | undefined = leaf; id !== undefined; id = parents.get(id)) {
-        if (nodes.get(id)?.callFrame.functionName !== '(root)') part.uint32(tag(1)).uint64(id)
+      let at: Frame | undefined = frame
+      while (at !== undefined) {
+        if (at.functionName !== '(root)') part.uint32(tag(1)).uint64(at.id)
+        at = at.parent === undefined ? undefined : byId.get(at.parent)
       }
-      part
-        .uint32(tag(2))
-        .int64(count)
-        .uint32(tag(2))
-        .int64(count * periodNanos)
+      for (const value of frame.values ?? []) part.uint32(tag(2)).int64(value)
     })
   }
-  for (const { id, callFrame } of profile.nodes) {
+  for (const { id, functionName, url, line } of frames) {
     message(out, profileFields.location, (part) => {
       part.uint32(tag(1)).uint64(id)
-      message(part, 4, (line) =>
-        line
-          .uint32(tag(1))
-          .uint64(id)
-          .uint32(tag(2))
-          .int64(callFrame.lineNumber + 1),
-      )
+      message(part, 4, (where) => where.uint32(tag(1)).uint64(id).uint32(tag(2)).int64(line))
     })
     message(out, profileFields.function, (part) => {
       part.uint32(tag(1)).uint64(id)
-      part.uint32(tag(2)).int64(text(callFrame.functionName || '(anonymous)'))
-      part.uint32(tag(4)).int64(text(callFrame.url))
-      part.uint32(tag(5)).int64(callFrame.lineNumber + 1)
+      part.uint32(tag(2)).int64(text(functionName || '(anonymous)'))
+      part.uint32(tag(4)).int64(text(url))
+      part.uint32(tag(5)).int64(line)
     })
   }
-  valueType(profileFields.periodType, 'cpu', 'nanoseconds')
+  valueType(profileFields.periodType, about.periodType)
   out.uint32(tag(profileFields.timeNanos)).int64(BigInt(Date.now()) * 1_000_000n)
-  out.uint32(tag(profileFields.durationNanos)).int64(Math.round((profile.endTime - profile.startTime) * 1000))
-  out.uint32(tag(profileFields.period)).int64(periodNanos)
+  if (about.durationNanos !== undefined) out.uint32(tag(profileFields.durationNanos)).int64(about.durationNanos)
+  out.uint32(tag(profileFields.period)).int64(about.period)
   for (const value of strings.keys()) out.uint32(tag(profileFields.stringTable, WireType.LengthDelimited)).string(value)
   return out.finish()
-}
-
-function countSamples(profile: Profiler.Profile): Map<number, number> {
-  const counts = new Map<number, number>()
-  for (const id of profile.samples ?? []) counts.set(id, (counts.get(id) ?? 0) + 1)
-  return counts
 }
 
 const tag = (field: number, type: WireType = WireType.Varint): number => (field << 3) | type

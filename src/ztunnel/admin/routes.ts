@@ -10,6 +10,7 @@ import {
   renderMetrics,
 } from '../../observability/index.ts'
 import { type ConfigDumpSources, dumpAll } from './config-dump.ts'
+import { createHeapProfiling } from './heap.ts'
 import type { Handle, HttpAnswer, Routes } from './http-server.ts'
 import { serveLogging } from './logging.ts'
 import { serveCpuProfile } from './profile.ts'
@@ -25,7 +26,7 @@ const plain = (status: number, body: string): HttpAnswer => ({ status, contentTy
 
 /** Port 15000. */
 export function adminRoutes({ logging, dump, shutDown }: AdminOptions): Routes {
-  const heap: Handle = () => plain(500, 'heap profiling is not available')
+  const heap = createHeapProfiling()
   return new Map<string, Handle>([
     ['/', () => ({ status: 200, contentType: 'text/html; charset=utf-8', body: indexPage })],
     [
@@ -46,8 +47,8 @@ export function adminRoutes({ logging, dump, shutDown }: AdminOptions): Routes {
       },
     ],
     ['/debug/pprof/profile', serveCpuProfile()],
-    ['/debug/pprof/heap', heap],
-    ['/debug/pprof/heap/profiling', heap],
+    ['/debug/pprof/heap', heap.profile],
+    ['/debug/pprof/heap/profiling', heap.toggle],
   ])
 }
 
@@ -107,6 +108,8 @@ const pages: readonly (readonly [path: string, what: string])[] = [
   ['logging', 'query and change log levels (POST)'],
   ['quitquitquit', 'shut down gracefully (POST)'],
   ['debug/pprof/profile', 'CPU profile of the next seconds, in pprof format'],
+  ['debug/pprof/heap/profiling', 'start or stop sampling of allocations (?activate=true|false)'],
+  ['debug/pprof/heap', 'what memory is held by, while allocations are sampled, in pprof format'],
 ]
 
 const indexPage = `<!DOCTYPE html>

@@ -60,6 +60,22 @@ test('profiles: bad numbers are told, a profile is a gzip', async () => {
   assert.ok((await promisify(gunzip)(Buffer.from(await profile.arrayBuffer()))).length > 0)
 })
 
+test('a heap profile is there once sampling is switched on', async () => {
+  await using server = await startAdmin()
+  const get = (path: string) => fetch(`http://127.0.0.1:${server.port}/debug/pprof/heap${path}`)
+  assert.equal((await get('')).status, 500)
+  assert.equal((await get('/profiling?activate=yes')).status, 400)
+  assert.equal(await (await get('/profiling?activate=true')).text(), 'heap profiling is active\n')
+  const held = Array.from({ length: 100_000 }, (_, index) => ({ index }))
+  const profile = await get('')
+  assert.equal(profile.status, 200)
+  const text = (await promisify(gunzip)(Buffer.from(await profile.arrayBuffer()))).toString('latin1')
+  assert.ok(text.includes('inuse_space') && text.includes('servers.test.ts'))
+  assert.equal(held.length, 100_000)
+  await get('/profiling?activate=false')
+  assert.equal((await get('')).status, 500)
+})
+
 test('a profile names its functions', () => {
   const callFrame = { functionName: 'work', scriptId: '1', url: 'file.js', lineNumber: 4, columnNumber: 0 }
   const root = { ...callFrame, functionName: '(root)' }
