@@ -10,6 +10,8 @@ export function keepAlive(
 ): void {
   let timer: NodeJS.Timeout | undefined
   const ping = () => {
+    // Its close is not told yet, and a ping would throw.
+    if (session.destroyed) return
     timer = setTimeout(onDead, options.pingTimeoutMs)
     const sent = session.ping((error) => {
       clearTimeout(timer)
