@@ -186,7 +186,7 @@ export function createConnection(options: ConnectionOptions): Connection {
     for (const part of ['changes', 'removals'] as const) {
       for (const type of types) {
         const watch = watches.get(type.source.typeUrl)
-        if (watch === undefined || watch.pending.size === 0) continue
+        if (watch === undefined) continue
         const isSplit = type.removals === 'last' && protocol === 'delta'
         if (part === 'removals' && !isSplit) continue
         const wanted = isSplit ? part : 'all'
@@ -255,7 +255,7 @@ export function createConnection(options: ConnectionOptions): Connection {
     push(wave) {
       for (const [typeUrl, changes] of wave) {
         const watch = watches.get(typeUrl)
-        if (watch !== undefined) noteChanges(watch, changes, nodeName)
+        if (watch !== undefined) noteChanges(watch, changes, nodeName, protocol === 'delta')
       }
       pump()
     },
@@ -278,8 +278,12 @@ interface Outgoing {
   readonly content: () => Content | undefined
 }
 
-function messageOf(protocol: Request['kind'], watch: Watch, { resources, removed }: Content): Message {
+function messageOf(protocol: Request['kind'], watch: Watch, content: Content): Message {
+  const { resources, removed, encoded } = content
   const { typeUrl } = watch.type.source
+  if (protocol === 'delta' && watch.wildcard && encoded !== undefined) {
+    return (envelope) => deltaResponse(envelope, [encoded()])
+  }
   if (protocol === 'sotw') {
     const parts = resources.flatMap((resource) => sotwResource(typeUrl, resource))
     return (envelope) => sotwResponse(envelope, parts)

@@ -1,7 +1,7 @@
 // The incremental protocol: what a DeltaDiscoveryRequest changes in a watch, and what it is answered with.
 import type { discovery } from '../../proto/index.ts'
 import type { EncodedResource } from '../types.ts'
-import { type Content, createWatch, type ServedType, type Watch } from './watch.ts'
+import { type Content, clearPending, createWatch, type ServedType, type Watch } from './watch.ts'
 
 export type Step =
   | { readonly kind: 'silent'; readonly reason: 'nack' | 'stale' | 'ack' | 'unsubscribed' }
@@ -72,7 +72,9 @@ function wildcardContent(watch: Watch, asked: ReadonlySet<string>, held: Version
   // Names asked for on a wildcard stream of a type without on-demand mode are answered alone.
   const all = source.lookup !== undefined || watch.nonceSent === ''
   if (!all) return pick(watch, asked, held)
-  watch.pending.clear()
+  clearPending(watch)
+  const { everything } = watch.type
+  if (everything !== undefined && asked.size === 0) return everything()
   const resources: EncodedResource[] = []
   for (const resource of source.list()) if (!holds(held, resource)) resources.push(resource)
   return { resources, removed: [...asked].filter((name) => source.get(name) === undefined).sort() }

@@ -4,11 +4,13 @@ import type { MetricsRegistry, Scope } from '../../observability/index.ts'
 import type { core, discovery } from '../../proto/index.ts'
 import type { OneShotType } from '../types.ts'
 import { type Connection, createConnection, type Outlet, type Request } from './connection.ts'
+import { createFanOut } from './fan-out.ts'
 import { createXdsMetrics, type XdsMetrics } from './metrics.ts'
 import { authorizeNode, type ProxyNode, parseNode } from './node.ts'
-import { createPushLane, type QuietTimes } from './push-lane.ts'
+import { createPushLane, type QuietTimes, type Wave } from './push-lane.ts'
 import { createSendBudget } from './send-budget.ts'
 import { type DeltaCall, discoveryService, type SotwCall } from './service.ts'
+import { sharedListOf } from './shared-content.ts'
 import { StreamError } from './stream-error.ts'
 import { createStreamRate } from './stream-rate.ts'
 import type { ServedType } from './watch.ts'
@@ -48,9 +50,13 @@ export interface XdsServer {
 const healthInformation = 'type.googleapis.com/istio.v1.HealthInformation'
 
 export function createXdsServer(options: XdsServerOptions): XdsServer {
-  const { types, log } = options
+  const { log } = options
+  const types = options.types.map((type) => {
+    const list = sharedListOf(type.source)
+    return { ...type, list, everything: list.get }
+  })
   const metrics = createXdsMetrics(options.metrics, options.version)
-  const budget = createSendBudget(options.sendBudgetBytes ?? 64 * 1024 * 1024)
+  const budget = createSendBudget(options.sendBudgetBytes ?? 24 * 1024 * 1024)
   const rate = createStreamRate(options.streamsPerSecond ?? 0)
   const connections = new Map<Connection, Outlet>()
   const oneShots = new Map((options.oneShots ?? []).map((type) => [type.typeUrl, type]))
@@ -59,11 +65,14 @@ export function createXdsServer(options: XdsServerOptions): XdsServer {
   let ids = 0
   let closed = false
 
-  const lane = createPushLane(options.quietTimes ?? { afterMs: 10, maxMs: 100 }, (wave) => {
-    for (const connection of connections.keys()) connection.push(wave)
-  })
-  const subscriptions = types.map(({ source }) =>
+  const lane = createPushLane(options.quietTimes ?? { afterMs: 10, maxMs: 100 }, (wave) => fanOut.add(wave))
+  const fanOut = createFanOut(
+    () => connections.keys(),
+    (connection: Connection, wave: Wave) => connection.push(wave),
+  )
+  const subscriptions = types.map(({ source, list }) =>
     source.subscribe((changes) => {
+      list.forget()
       if (connections.size > 0) lane.add(source.typeUrl, changes)
     }),
   )
@@ -165,6 +174,8 @@ export function createXdsServer(options: XdsServerOptions): XdsServer {
       closed = true
       for (const unsubscribe of subscriptions) unsubscribe()
       lane.close()
+      fanOut.close()
+      for (const { list } of types) list.forget()
       for (const outlet of connections.values()) {
         outlet.fail(new StreamError(status.UNAVAILABLE, 'transport is closing: the control plane stops'))
       }

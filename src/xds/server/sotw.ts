@@ -2,7 +2,7 @@
 import type { discovery } from '../../proto/index.ts'
 import type { EncodedResource } from '../types.ts'
 import type { Step } from './delta.ts'
-import { type Content, createWatch, type ServedType, type Watch } from './watch.ts'
+import { type Content, clearPending, createWatch, type ServedType, type Watch } from './watch.ts'
 
 export type SotwStep = Step | { readonly kind: 'forget' }
 
@@ -40,7 +40,7 @@ export function stepSotw(known: Watch | undefined, type: ServedType, request: di
 export function sotwContent(watch: Watch, names: ReadonlySet<string>): Content {
   const { source } = watch.type
   if (watch.wildcard) {
-    watch.pending.clear()
+    clearPending(watch)
     return { resources: [...source.list()], removed: [] }
   }
   const resources: EncodedResource[] = []

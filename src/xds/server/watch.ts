@@ -1,5 +1,8 @@
 // What one stream watches of one type, and which changes concern it.
 import type { EncodedResource, ResourceChange, ResourceSource, XdsClient } from '../types.ts'
+import { type Content, type PushPart, pushBytes, type SharedPush, sharedPushOf } from './shared-content.ts'
+
+export type { Content, PushPart } from './shared-content.ts'
 
 /** A type as the server offers it. */
 export interface ServedType {
@@ -12,6 +15,8 @@ export interface ServedType {
   readonly followedBy?: string
   /** Throws a StreamError for clients that may not have this type. */
   readonly admit?: (client: XdsClient) => void
+  /** Everything there is, put together once for all who ask. */
+  readonly everything?: () => Content
 }
 
 export interface Watch {
@@ -21,6 +26,8 @@ export interface Watch {
   names: Set<string>
   /** Changed names to be sent once the stream is writable. */
   readonly pending: Set<string>
+  /** Instead of pending names: a wave of which nothing but the first so many messages has been sent. */
+  wave: { readonly push: SharedPush; readonly sent: Record<PushPart, number> } | undefined
   alwaysRespond: boolean
   nonceSent: string
   nonceAcked: string
@@ -34,6 +41,7 @@ export function createWatch(type: ServedType, wildcard: boolean, names: Iterable
     wildcard,
     names: new Set(wildcard ? [] : names),
     pending: new Set(),
+    wave: undefined,
     alwaysRespond: false,
     nonceSent: '',
     nonceAcked: '',
@@ -42,8 +50,31 @@ export function createWatch(type: ServedType, wildcard: boolean, names: Iterable
   }
 }
 
-/** Notes what of the changes is to be sent to this watch. */
-export function noteChanges(watch: Watch, changes: Iterable<ResourceChange>, nodeName: string): void {
+/** Forgets what was to be sent, since everything is. */
+export function clearPending(watch: Watch): void {
+  watch.pending.clear()
+  watch.wave = undefined
+}
+
+/**
+ * Notes what of the changes is to be sent to this watch. With `mayShare`, a watch of everything that has nothing else to send takes
+ * the wave as it is, which is then encoded once for all watches.
+ */
+export function noteChanges(
+  watch: Watch,
+  changes: readonly ResourceChange[],
+  nodeName: string,
+  mayShare = false,
+): void {
+  if (mayShare && watch.wildcard && watch.wave === undefined && watch.pending.size === 0) {
+    const push = sharedPushOf(watch.type.source.typeUrl, changes)
+    watch.wave = { push, sent: { all: 0, changes: 0, removals: 0 } }
+    return
+  }
+  if (watch.wave !== undefined) {
+    for (const name of watch.wave.push.names) watch.pending.add(name)
+    watch.wave = undefined
+  }
   for (const change of changes) if (concerns(watch, change, nodeName)) watch.pending.add(change.name)
 }
 
@@ -53,18 +84,9 @@ function concerns(watch: Watch, change: ResourceChange, nodeName: string): boole
   return change.keys.some((key) => watch.names.has(key)) || (nodeName !== '' && change.nodes.includes(nodeName))
 }
 
-/** What is sent: resources as they are now, and the names of those that are gone. */
-export interface Content {
-  readonly resources: readonly EncodedResource[]
-  readonly removed: readonly string[]
-}
-
-/** A push is split when it grows beyond this. */
-const pushBytes = 4 * 1024 * 1024
-
-export type PushPart = 'all' | 'changes' | 'removals'
-
 export function hasPending(watch: Watch, part: PushPart): boolean {
+  const { wave } = watch
+  if (wave !== undefined) return wave.push.parts(part).length > wave.sent[part]
   if (part === 'all') return watch.pending.size > 0
   for (const name of watch.pending) {
     if ((watch.type.source.get(name) === undefined) === (part === 'removals')) return true
@@ -74,6 +96,7 @@ export function hasPending(watch: Watch, part: PushPart): boolean {
 
 /** Takes the pending names of one part and gives their content of this moment; undefined when there are none. */
 export function takePending(watch: Watch, part: PushPart): Content | undefined {
+  if (watch.wave !== undefined) return takeShared(watch, watch.wave, part)
   const resources: EncodedResource[] = []
   const removed: string[] = []
   let bytes = 0
@@ -92,4 +115,12 @@ export function takePending(watch: Watch, part: PushPart): Content | undefined {
   }
   if (!watch.wildcard && watch.type.source.lookup !== undefined) for (const { name } of resources) watch.names.add(name)
   return resources.length + removed.length === 0 ? undefined : { resources, removed: removed.sort() }
+}
+
+function takeShared(watch: Watch, wave: NonNullable<Watch['wave']>, part: PushPart): Content | undefined {
+  const content = wave.push.parts(part)[wave.sent[part]]
+  wave.sent[part] += 1
+  const isSent = (one: PushPart): boolean => wave.sent[one] >= wave.push.parts(one).length
+  if (part === 'all' ? isSent('all') : isSent('changes') && isSent('removals')) watch.wave = undefined
+  return content
 }
