@@ -10,6 +10,12 @@ test('defaults are those of the original', () => {
   assert.equal(settings.ztunnelUdsAddress, '/var/run/ztunnel/ztunnel.sock')
   assert.equal(settings.selectors, defaultEnablementSelectors)
   assert.equal(settings.kubeconfigMode, 0o600)
+  assert.equal(settings.hostNetns, undefined)
+})
+
+test('the node has a network namespace of its own only where that is said', () => {
+  const { hostNetns } = agentSettings({ NODE_NAME: 'n1', HOST_PREFIX: '/host', ALLOW_SWITCH_TO_HOST_NS: 'true' })
+  assert.equal(hostNetns, '/host/proc/1/ns/net')
 })
 
 for (const [name, value, text] of [

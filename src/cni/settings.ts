@@ -37,6 +37,8 @@ export interface AgentSettings {
   readonly probeSourceIpv6: string
   /** Where the node's root is mounted in the agent's pod: `/host`, or empty when the agent sees the node's own files. */
   readonly hostPrefix: string
+  /** The node's network namespace; undefined when the agent runs in it. */
+  readonly hostNetns: string | undefined
   /** Folder of the runtime's network namespaces, named by pod UID; empty when pods are found by their control groups. */
   readonly podNetnsDir: string
 }
@@ -74,6 +76,8 @@ export function agentSettings(env: Readonly<Record<string, string | undefined>>)
   const hostPrefix = text('HOST_PREFIX', existsSync('/host/proc') ? '/host' : '')
   return {
     hostPrefix,
+    // Only where it is asked for: elsewhere the namespace of process 1 may be that of another machine.
+    hostNetns: flag('ALLOW_SWITCH_TO_HOST_NS', false) ? `${hostPrefix}/proc/1/ns/net` : undefined,
     podNetnsDir: text('POD_NETNS_DIR'),
     mountedCniNetDir: text('MOUNTED_CNI_NET_DIR', '/host/etc/cni/net.d'),
     mountedCniBinDir: text('MOUNTED_CNI_BIN_DIR', '/host/opt/cni/bin'),

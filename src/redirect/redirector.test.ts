@@ -55,7 +55,7 @@ for (const flavour of ['iptables-legacy', 'iptables-nft', 'nftables'] as const) 
     const ns = namespace(t)
     const settings = { ...ambientDefaults, backend } as const
     await createRedirector(settings, forced).programPod(ns.path, plain)
-    const hindered = createRedirector(settings, forced, (command, args, options) =>
+    const hindered = createRedirector(settings, forced, undefined, (command, args, options) =>
       args.includes('-X') || args.includes('-f')
         ? Promise.resolve({ code: 4, stdout: '', stderr: 'Resource temporarily unavailable' })
         : runTool(command, args, options),
@@ -83,10 +83,7 @@ for (const flavour of ['iptables-legacy', 'iptables-nft', 'nftables'] as const) 
 
   test(`${flavour}: the node's rules and address set`, { skip }, async (t) => {
     const ns = namespace(t)
-    // The node's own namespace is where the tools run; here it is the test's.
-    const redirector = createRedirector({ ...ambientDefaults, backend }, forced, (command, args, options) =>
-      runTool(command, args, { netns: ns.path, ...options }),
-    )
+    const redirector = createRedirector({ ...ambientDefaults, backend }, forced, ns.path)
     const { probeSet } = redirector
     await redirector.programHost('0')
     await probeSet.add([

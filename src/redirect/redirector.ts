@@ -22,9 +22,16 @@ export interface Redirector {
 
 /**
  * @param forced FORCE_IPTABLES_BINARY.
+ * @param hostNetns file of the node's network namespace; undefined when it is the own one.
  * @param run how tools are run; tests pass their own.
  */
-export function createRedirector(settings: AmbientSettings, forced?: string, run: RunTool = runTool): Redirector {
+export function createRedirector(
+  settings: AmbientSettings,
+  forced?: string,
+  hostNetns?: string,
+  run: RunTool = runTool,
+): Redirector {
+  const onHost = runIn(run, hostNetns)
   let detected: Promise<IptablesFlavour> | undefined
   const flavour = (netns?: string): Promise<IptablesFlavour> => {
     // Which tools work depends on the kernel, not on the namespace: found once a node; a failure is tried again.
@@ -41,7 +48,7 @@ export function createRedirector(settings: AmbientSettings, forced?: string, run
       await mustRun(run, 'nft', ['-f', '-'], { ...where, input: nftInput(program) })
     }
   }
-  const probeSet = createProbeSet(run, settings.backend, settings.enableIpv6)
+  const probeSet = createProbeSet(onHost, settings.backend, settings.enableIpv6)
   return {
     settings,
     probeSet,
@@ -56,17 +63,21 @@ export function createRedirector(settings: AmbientSettings, forced?: string, run
     },
     programHost: async (kubeletUid) => {
       await probeSet.create()
-      await apply(hostProgram(settings, kubeletUid))
+      await apply(hostProgram(settings, kubeletUid), hostNetns)
     },
     unprogramHost: async () => {
       if (settings.backend === 'iptables') {
-        await removeIptables(run, await flavour())
+        await removeIptables(run, await flavour(hostNetns), hostNetns)
         await probeSet.destroy()
       } else {
-        await mustRun(run, 'nft', ['-f', '-'], { input: nftRemovalInput([nftTables.nat]) })
+        await mustRun(onHost, 'nft', ['-f', '-'], { input: nftRemovalInput([nftTables.nat]) })
       }
     },
   }
+}
+
+function runIn(run: RunTool, netns: string | undefined): RunTool {
+  return netns === undefined ? run : (command, args, options) => run(command, args, { netns, ...options })
 }
 
 /**
@@ -75,15 +86,17 @@ export function createRedirector(settings: AmbientSettings, forced?: string, run
  */
 export async function selectBackend(
   nativeNftables: boolean,
+  hostNetns?: string,
   run: RunTool = runTool,
 ): Promise<{ backend: Backend; reason: string }> {
+  const onHost = runIn(run, hostNetns)
   if (!nativeNftables) return { backend: 'iptables', reason: 'NATIVE_NFTABLES is not true' }
   for (const set of Object.values(probeSets)) {
-    const { code } = await run('ipset', ['list', '-name', set])
+    const { code } = await onHost('ipset', ['list', '-name', set])
     if (code === 0)
       return { backend: 'iptables', reason: `the ipset ${set} of the iptables backend exists until the node restarts` }
   }
-  const tables = await run('nft', ['--json', 'list', 'tables'])
+  const tables = await onHost('nft', ['--json', 'list', 'tables'])
   if (tables.code !== 0 && /json support/i.test(tables.stderr)) {
     return { backend: 'iptables', reason: 'nft is built without JSON support' }
   }

@@ -88,7 +88,7 @@ async function startAmbient(
   stack: AsyncDisposableStack,
   write: Write,
 ): Promise<{ redirector: Redirector }> {
-  const { backend, reason } = await selectBackend(settings.nativeNftables)
+  const { backend, reason } = await selectBackend(settings.nativeNftables, settings.hostNetns)
   write('info', `packet filter: ${backend} (${reason})`)
   const redirector = createRedirector(
     {
@@ -99,6 +99,7 @@ async function startAmbient(
       probeSourceIpv6: settings.probeSourceIpv6,
     },
     settings.forceIptablesBinary,
+    settings.hostNetns,
   )
   const proc = `${settings.hostPrefix}/proc`
   await redirector.programHost(backend === 'nftables' ? kubeletUid(proc) : undefined)
