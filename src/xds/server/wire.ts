@@ -1,8 +1,6 @@
 // Responses put together from the cached bytes of their resources, without encoding them again.
 import type { EncodedResource } from '../types.ts'
 
-const encoder = new TextEncoder()
-
 function varint(value: number): number[] {
   const bytes: number[] = []
   let rest = value
@@ -24,7 +22,7 @@ function bytesField(field: number, ...parts: readonly Uint8Array[]): Uint8Array[
 }
 
 function textField(field: number, text: string): Uint8Array[] {
-  return text === '' ? [] : bytesField(field, encoder.encode(text))
+  return text === '' ? [] : bytesField(field, Buffer.from(text))
 }
 
 export function sizeOf(parts: readonly Uint8Array[]): number {
