@@ -44,11 +44,6 @@ export const anyObject = (options: Options = {}): Schema => ({
   ...options,
 })
 
-/** Any JSON value. */
-export const anyValue: Schema = { 'x-kubernetes-preserve-unknown-fields': true }
-
-export const intOrString: Schema = { 'x-kubernetes-int-or-string': true }
-
 /** At most one of these fields is present: the shape of a protobuf oneof. */
 export function atMostOneOf(...fields: string[]): Pick<Schema, 'oneOf'> {
   const present = fields.map((field): Schema => ({ required: [field] }))
