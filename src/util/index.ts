@@ -8,5 +8,6 @@ export {
   SpiffeError,
   type SpiffeIdentity,
   spiffeOf,
+  splitSpiffe,
 } from './spiffe.ts'
 export { defaultStateDir } from './state-dir.ts'

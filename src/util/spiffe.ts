@@ -12,23 +12,22 @@ export class SpiffeError extends Error {
 
 const scheme = 'spiffe://'
 
-/** The identity in parts; throws a SpiffeError. Empty parts are let through: build it again before trusting it. */
-export function parseSpiffe(text: string): SpiffeIdentity {
+/** The identity in parts; undefined for another shape. Empty parts are let through: build it again before trusting it. */
+export function splitSpiffe(text: string): SpiffeIdentity | undefined {
   const parts = text.startsWith(scheme) ? text.slice(scheme.length).split('/') : []
   const [trustDomain, ns, namespace, sa, serviceAccount] = parts
-  if (
-    parts.length !== 5 ||
-    ns !== 'ns' ||
-    sa !== 'sa' ||
-    trustDomain === undefined ||
-    namespace === undefined ||
-    serviceAccount === undefined
-  ) {
-    throw new SpiffeError(
-      `invalid SPIFFE identity '${text}': expected spiffe://<trust domain>/ns/<namespace>/sa/<service account>`,
-    )
-  }
+  if (parts.length !== 5 || ns !== 'ns' || sa !== 'sa') return undefined
+  if (trustDomain === undefined || namespace === undefined || serviceAccount === undefined) return undefined
   return { trustDomain, namespace, serviceAccount }
+}
+
+/** As splitSpiffe, but throws a SpiffeError for another shape. */
+export function parseSpiffe(text: string): SpiffeIdentity {
+  const identity = splitSpiffe(text)
+  if (identity !== undefined) return identity
+  throw new SpiffeError(
+    `invalid SPIFFE identity '${text}': expected spiffe://<trust domain>/ns/<namespace>/sa/<service account>`,
+  )
 }
 
 /** As parseSpiffe, but undefined for what is no complete identity. */

@@ -241,7 +241,10 @@ async function followRevocations(
   const ready = readiness.task('revocation lists')
   const warn = (message: string): void => log.warn(message)
   const revocations = stack.use(await openRevocations({ path, whenInvalid: 'closed', warn }))
-  const tell = (): void => ready(revocations.state === 'enforcing')
+  const tell = (): void => {
+    ready(revocations.state === 'enforcing')
+    if (revocations.state === 'enforcing') log.info('revocation lists in force', { path, revoked: revocations.revoked })
+  }
   revocations.subscribe(tell)
   tell()
   return revocations

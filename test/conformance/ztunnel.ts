@@ -45,7 +45,7 @@ export const cases: ListCases = (suiteDir) =>
       const file = parse(readFileSync(join(suiteDir, name), 'utf8')) as SuiteFile
       const run = runners[file.topic]
       return file.cases.map((one) => {
-        const pending = run === undefined ? `no runner of topic ${file.topic}` : pendingOf(file.topic, one.name)
+        const pending = run === undefined ? `no runner of topic ${file.topic}` : pendingOf(file.topic)
         return {
           name: `${file.topic}/${one.name}`,
           ...(pending === undefined ? {} : { pending }),
@@ -54,5 +54,4 @@ export const cases: ListCases = (suiteDir) =>
       })
     })
 
-const pendingOf = (topic: string, name: string): string | undefined =>
-  topic === 'scenarios' ? pendingScenario(name) : undefined
+const pendingOf = (topic: string): string | undefined => (topic === 'scenarios' ? pendingScenario() : undefined)

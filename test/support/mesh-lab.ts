@@ -7,7 +7,7 @@ import net from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createSocket, openNetworkNamespace } from '../../src/linux/index.ts'
-import { listenNodeAgent, type NodeAgent } from './node-agent.ts'
+import { type AgentConnection, type AgentPod, listenNodeAgent, type NodeAgent } from './node-agent.ts'
 import { startControlPlane, type TestControlPlane } from './test-control-plane.ts'
 
 export interface LabPod {
@@ -23,13 +23,27 @@ export interface MeshLab extends AsyncDisposable {
   namespacePath(name: string): string
   /** Name for `ip netns exec`. */
   namespaceName(name: string): string
+  /** For files of the test; gone with the lab. */
+  readonly directory: string
+  /** Starts a node proxy in a pod's or node's namespace; its pods are not waited for. */
+  launch(name: string, env: Readonly<Record<string, string>>): LabProxy
+  /** Takes a further connection of a node's proxy and hands it the node's pods. */
+  serveProxy(node: string): Promise<AgentConnection>
   /** Starts the proxy of a node and waits until its pods are served. */
   startProxy(node: string, env?: Readonly<Record<string, string>>): Promise<LabProxy>
   /** A connection as an application of the pod makes it. Resolves when it is connected. */
   connect(pod: string, to: { ip: string; port: number }): Promise<net.Socket>
+  /** The agent's end of the proxy that was served last. */
+  agentOf(node: string): AgentConnection
   /** A server as an application of the pod runs it. */
-  listen(pod: string, port: number, onSocket: (socket: net.Socket) => void): Promise<net.Server>
+  listen(pod: string, port: number, onSocket: (socket: net.Socket) => void, ip?: string): Promise<net.Server>
   exec(name: string, command: string, ...args: string[]): string
+}
+
+/** Every pod and node has an IPv6 address beside its IPv4 address 10.77.a.b: fd77::a:b. */
+export function ipv6Of(address: string): string {
+  const [, , third, fourth] = address.split('.')
+  return `fd77::${third}:${fourth}`
 }
 
 export interface LabProxy {
@@ -52,6 +66,8 @@ const root = join(import.meta.dirname, '../..')
 export async function createMeshLab(options: {
   readonly pods: readonly LabPod[]
   nodes: readonly string[]
+  /** The control plane names addresses only to those who ask for them. */
+  readonly onDemand?: boolean
 }): Promise<MeshLab> {
   const prefix = `d${randomBytes(3).toString('hex')}`
   const directory = mkdtempSync(join(tmpdir(), `${prefix}-`))
@@ -91,6 +107,7 @@ export async function createMeshLab(options: {
     )
     ip('-n', namespaceName('fabric'), 'link', 'set', port, 'master', 'br0', 'up')
     ip('-n', namespaceName(name), 'addr', 'add', `${address}/16`, 'dev', 'eth0')
+    ip('-n', namespaceName(name), 'addr', 'add', `${ipv6Of(address)}/64`, 'dev', 'eth0', 'nodad')
     ip('-n', namespaceName(name), 'link', 'set', 'eth0', 'up')
     ip('-n', namespaceName(name), 'route', 'add', 'default', 'via', fabricIp)
   }
@@ -100,7 +117,7 @@ export async function createMeshLab(options: {
     if (pod.node !== undefined) redirect(namespaceName(pod.name))
   }
 
-  const controlPlane = stack.use(await startControlPlane(namespacePath('fabric'), fabricIp))
+  const controlPlane = stack.use(await startControlPlane(namespacePath('fabric'), fabricIp, options))
   writeFileSync(join(directory, 'root-cert.pem'), controlPlane.roots)
   const agents = new Map<string, NodeAgent>()
   for (const node of options.nodes) {
@@ -111,46 +128,62 @@ export async function createMeshLab(options: {
   stack.defer(async () => {
     await Promise.all(proxies.map((proxy) => proxy.stop('SIGKILL')))
   })
+  const served = new Map<string, AgentConnection>()
   const owned = stack.move()
+
+  function start(name: string, env: Readonly<Record<string, string>>): LabProxy {
+    const proxy = launch(namespaceName(name), {
+      XDS_ADDRESS: controlPlane.address,
+      CA_ADDRESS: controlPlane.address,
+      XDS_ROOT_CA: join(directory, 'root-cert.pem'),
+      CA_ROOT_CA: join(directory, 'root-cert.pem'),
+      AUTH_TOKEN: 'test-token',
+      LOG_FORMAT: 'plain',
+      ...env,
+    })
+    proxies.push(proxy)
+    return proxy
+  }
+
+  async function serve(node: string): Promise<AgentConnection> {
+    const agent = agents.get(node)
+    if (agent === undefined) throw new Error(`no node ${node}`)
+    const connection = await agent.serve(options.pods.filter((pod) => pod.node === node).map(agentPodOf))
+    served.set(node, connection)
+    return connection
+  }
+
+  const agentPodOf = (pod: LabPod): AgentPod => ({
+    uid: `uid-${pod.name}`,
+    namespacePath: namespacePath(pod.name),
+    pod: { name: pod.name, namespace: 'default', serviceAccount: pod.name },
+  })
 
   return {
     controlPlane,
     namespaceName,
     namespacePath,
     exec,
+    directory,
+    launch: start,
+    serveProxy: serve,
+    agentOf(node) {
+      const connection = served.get(node)
+      if (connection === undefined) throw new Error(`no proxy of ${node} is served`)
+      return connection
+    },
     async startProxy(node, env = {}) {
-      const proxy = launch(namespaceName(node), {
-        NODE_NAME: node,
-        XDS_ADDRESS: controlPlane.address,
-        CA_ADDRESS: controlPlane.address,
-        XDS_ROOT_CA: join(directory, 'root-cert.pem'),
-        CA_ROOT_CA: join(directory, 'root-cert.pem'),
-        AUTH_TOKEN: 'test-token',
-        INPOD_UDS: join(directory, `${node}.sock`),
-        LOG_FORMAT: 'plain',
-        ...env,
-      })
-      proxies.push(proxy)
-      const served = options.pods.filter((pod) => pod.node === node)
-      const agent = agents.get(node)
+      const proxy = start(node, { NODE_NAME: node, INPOD_UDS: join(directory, `${node}.sock`), ...env })
       const ended = once(proxy.process, 'exit').then(() => {
         throw new Error(`the proxy ended: ${proxy.log().slice(-2000)}`)
       })
-      const serving = agent?.serve(
-        served.map((pod) => ({
-          uid: `uid-${pod.name}`,
-          namespacePath: namespacePath(pod.name),
-          pod: { name: pod.name, namespace: 'default', serviceAccount: pod.name },
-        })),
-      )
       ended.catch(() => undefined)
-      await Promise.race([serving, ended])
-
+      await Promise.race([serve(node), ended])
       return proxy
     },
     async connect(pod, to) {
       using namespace = openNetworkNamespace(namespacePath(pod))
-      const { fd } = createSocket({ family: 4, type: 'stream' }, namespace)
+      const { fd } = createSocket({ family: to.ip.includes(':') ? 6 : 4, type: 'stream' }, namespace)
       const config = Object.assign({ fd, allowHalfOpen: true }, { manualStart: true })
       const socket = new net.Socket(config)
       socket.pause()
@@ -158,10 +191,10 @@ export async function createMeshLab(options: {
       await once(socket, 'connect')
       return socket
     },
-    async listen(pod, port, onSocket) {
+    async listen(pod, port, onSocket, ip = '0.0.0.0') {
       using namespace = openNetworkNamespace(namespacePath(pod))
-      const bind = { ip: '0.0.0.0', port }
-      const { fd } = createSocket({ family: 4, type: 'stream', reuseAddress: true, bind }, namespace)
+      const family = ip.includes(':') ? 6 : 4
+      const { fd } = createSocket({ family, type: 'stream', reuseAddress: true, bind: { ip, port } }, namespace)
       const server = net.createServer({ allowHalfOpen: true }, onSocket)
       server.listen({ fd, backlog: 1024 })
       await once(server, 'listening')
@@ -176,8 +209,24 @@ export async function createMeshLab(options: {
 
 /** What the node agent installs in a pod. */
 function redirect(namespace: string): void {
-  const rules = `
-table ip mesh {
+  const rules = `${rulesOf('ip', '127.0.0.1')}${rulesOf('ip6', '::1')}`
+  execFileSync('ip', ['netns', 'exec', namespace, 'nft', '-f', '-'], {
+    input: rules,
+    stdio: ['pipe', 'pipe', 'inherit'],
+  })
+  for (const [family, everywhere] of [
+    ['-4', '0.0.0.0/0'],
+    ['-6', '::/0'],
+  ] as const) {
+    const own = ['-n', namespace, family]
+    execFileSync('ip', [...own, 'rule', 'add', 'fwmark', '0x111/0xfff', 'pref', '32764', 'lookup', '100'])
+    execFileSync('ip', [...own, 'route', 'add', 'local', everywhere, 'dev', 'lo', 'table', '100'])
+  }
+}
+
+function rulesOf(family: 'ip' | 'ip6', loopback: string): string {
+  return `
+table ${family} mesh {
   chain mangle_in { type filter hook prerouting priority mangle
     meta mark & 0xfff == 0x539 ct mark set ct mark & 0xfffff000 | 0x111
   }
@@ -185,23 +234,17 @@ table ip mesh {
     ct mark & 0xfff == 0x111 meta mark set ct mark
   }
   chain nat_in { type nat hook prerouting priority dstnat
-    ip daddr != 127.0.0.1 tcp dport != 15008 meta mark & 0xfff != 0x539 redirect to :15006
+    ${family} daddr != ${loopback} tcp dport != 15008 meta mark & 0xfff != 0x539 redirect to :15006
   }
   chain nat_out { type nat hook output priority -100
     oifname != "lo" udp dport 53 meta mark & 0xfff != 0x539 redirect to :15053
-    ip daddr != 127.0.0.1 tcp dport 53 meta mark & 0xfff != 0x539 redirect to :15053
+    ${family} daddr != ${loopback} tcp dport 53 meta mark & 0xfff != 0x539 redirect to :15053
     meta l4proto tcp meta mark & 0xfff == 0x111 accept
-    oifname "lo" ip daddr != 127.0.0.1 accept
-    ip daddr != 127.0.0.1 meta l4proto tcp meta mark & 0xfff != 0x539 redirect to :15001
+    oifname "lo" ${family} daddr != ${loopback} accept
+    ${family} daddr != ${loopback} meta l4proto tcp meta mark & 0xfff != 0x539 redirect to :15001
   }
 }
 `
-  execFileSync('ip', ['netns', 'exec', namespace, 'nft', '-f', '-'], {
-    input: rules,
-    stdio: ['pipe', 'pipe', 'inherit'],
-  })
-  execFileSync('ip', ['-n', namespace, 'rule', 'add', 'fwmark', '0x111/0xfff', 'pref', '32764', 'lookup', '100'])
-  execFileSync('ip', ['-n', namespace, 'route', 'add', 'local', '0.0.0.0/0', 'dev', 'lo', 'table', '100'])
 }
 
 function launch(namespace: string, env: Record<string, string>): LabProxy {

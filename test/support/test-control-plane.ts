@@ -1,5 +1,5 @@
 // A control plane for tests: xDS and certificates over TLS inside a network namespace, with content that the test sets.
-import { createHash } from 'node:crypto'
+import { createHash, X509Certificate } from 'node:crypto'
 import { once } from 'node:events'
 import net from 'node:net'
 import { create, toBinary } from '@bufbuild/protobuf'
@@ -10,6 +10,7 @@ import { createSocket, openNetworkNamespace } from '../../src/linux/index.ts'
 import { createMetricsRegistry, silentLogging } from '../../src/observability/index.ts'
 import { ca, security, workload } from '../../src/proto/index.ts'
 import { createXdsServer, type EncodedResource, type ResourceChange, type ResourceSource } from '../../src/xds/index.ts'
+import { ipFromBytes } from '../../src/ztunnel/state/address.ts'
 import { createTestPki } from './test-pki.ts'
 
 type Init<S extends Parameters<typeof create>[0]> = Parameters<typeof create<S>>[1]
@@ -24,18 +25,33 @@ export interface TestControlPlane extends AsyncDisposable {
   setService(init: Init<typeof workload.ServiceSchema> & { namespace: string; hostname: string }): void
   setPolicy(init: Init<typeof security.AuthorizationSchema> & { namespace: string; name: string }): void
   removePolicy(key: string): void
+  removeAddress(key: string): void
+  /** Serial numbers (hex) of the certificates that proxies were given for an identity. */
+  issuedSerials(spiffeId: string): readonly string[]
+  /** A revocation list of the root, PEM. */
+  revocationList(serials: readonly string[]): Promise<string>
+  /** What the CA does with requests: sign them, never answer, answer with other than what was asked for. */
+  caBehaviour: 'sign' | 'hang' | 'wrong-identity' | 'garbage'
+  /** Names that clients asked for one by one. */
+  readonly asked: ReadonlySet<string>
+  /** Cuts every connection; new ones are taken. */
+  cutConnections(): void
 }
 
 const port = 15012
 
-export async function startControlPlane(namespacePath: string, ip: string): Promise<TestControlPlane> {
+export async function startControlPlane(
+  namespacePath: string,
+  ip: string,
+  options: { readonly onDemand?: boolean } = {},
+): Promise<TestControlPlane> {
   const pki = await createTestPki()
   const serving = await pki.issue(ip)
   const addresses = createSource('type.googleapis.com/istio.workload.Address')
   const policies = createSource('type.googleapis.com/istio.security.Authorization')
   const xds = createXdsServer({
     types: [
-      { source: addresses, isWildcard: true },
+      { source: addresses, isWildcard: options.onDemand !== true },
       { source: policies, isWildcard: true },
     ],
     authenticate: async () => ['spiffe://cluster.local/ns/istio-system/sa/ztunnel'],
@@ -46,6 +62,8 @@ export async function startControlPlane(namespacePath: string, ip: string): Prom
     metrics: createMetricsRegistry(),
     log: silentLogging().scope('xds'),
   })
+  const issued = new Map<string, readonly string[]>()
+  let behaviour: TestControlPlane['caBehaviour'] = 'sign'
   const grpc = new Server()
   xds.addTo(grpc)
   grpc.addService(certificateServiceDefinition, {
@@ -54,13 +72,23 @@ export async function startControlPlane(namespacePath: string, ip: string): Prom
       answer: (error: Error | null, value?: ca.IstioCertificateResponse) => void,
     ) {
       const { metadata, csr } = call.request
-      const identity = metadata?.ImpersonatedIdentity
-      pki.authority
-        .sign({ csrPem: csr, identities: typeof identity === 'string' ? [identity] : [], validitySeconds: 3600 })
-        .then(
-          (certChain) => answer(null, create(ca.IstioCertificateResponseSchema, { certChain: [...certChain] })),
-          (error: Error) => answer(error),
-        )
+      const named = metadata?.ImpersonatedIdentity
+      const asked = typeof named === 'string' ? named : 'spiffe://cluster.local/ns/default/sa/dedicated'
+      if (behaviour === 'hang') return
+      if (behaviour === 'garbage') {
+        answer(null, create(ca.IstioCertificateResponseSchema, { certChain: ['garbage', 'more garbage'] }))
+        return
+      }
+      const identity = behaviour === 'wrong-identity' ? 'spiffe://cluster.local/ns/default/sa/another' : asked
+      pki.authority.sign({ csrPem: csr, identities: [identity], validitySeconds: 3600 }).then(
+        (certChain) => {
+          const [leaf] = certChain
+          const serials = issued.get(identity) ?? []
+          if (leaf !== undefined) issued.set(identity, [...serials, new X509Certificate(leaf).serialNumber])
+          answer(null, create(ca.IstioCertificateResponseSchema, { certChain: [...certChain] }))
+        },
+        (error: Error) => answer(error),
+      )
     },
   })
   const credentials = ServerCredentials.createSsl(null, [
@@ -69,7 +97,12 @@ export async function startControlPlane(namespacePath: string, ip: string): Prom
   const injector = grpc.createConnectionInjector(credentials)
   using namespace = openNetworkNamespace(namespacePath)
   const { fd } = createSocket({ family: 4, type: 'stream', bind: { ip, port } }, namespace)
-  const listener = net.createServer((socket) => injector.injectConnection(socket))
+  const sockets = new Set<net.Socket>()
+  const listener = net.createServer((socket) => {
+    sockets.add(socket)
+    socket.once('close', () => sockets.delete(socket))
+    injector.injectConnection(socket)
+  })
   listener.listen({ fd })
   await once(listener, 'listening')
 
@@ -81,19 +114,41 @@ export async function startControlPlane(namespacePath: string, ip: string): Prom
       const message = create(workload.AddressSchema, {
         type: { case: 'workload', value: create(workload.WorkloadSchema, init) },
       })
-      addresses.put(init.uid, toBinary(workload.AddressSchema, message))
+      const ips = (init.addresses ?? []).map((bytes) => ipFromBytes(bytes) ?? '')
+      const aliases = ips.map((ip) => `${init.network ?? ''}/${ip}`)
+      addresses.put(init.uid, toBinary(workload.AddressSchema, message), {
+        aliases,
+        keys: Object.keys(init.services ?? {}),
+        ...(init.node === undefined ? {} : { node: init.node }),
+      })
     },
     setService(init) {
       const message = create(workload.AddressSchema, {
         type: { case: 'service', value: create(workload.ServiceSchema, init) },
       })
-      addresses.put(`${init.namespace}/${init.hostname}`, toBinary(workload.AddressSchema, message))
+      const aliases = (init.addresses ?? []).map(
+        ({ network, address }) => `${network ?? ''}/${ipFromBytes(address ?? new Uint8Array()) ?? ''}`,
+      )
+      addresses.put(`${init.namespace}/${init.hostname}`, toBinary(workload.AddressSchema, message), { aliases })
     },
     setPolicy(init) {
       const body = toBinary(security.AuthorizationSchema, create(security.AuthorizationSchema, init))
       policies.put(`${init.namespace}/${init.name}`, body)
     },
     removePolicy: (key) => policies.remove(key),
+    removeAddress: (key) => addresses.remove(key),
+    issuedSerials: (spiffeId) => issued.get(spiffeId) ?? [],
+    revocationList: (serials) => pki.revocationList(serials),
+    get caBehaviour() {
+      return behaviour
+    },
+    set caBehaviour(next) {
+      behaviour = next
+    },
+    asked: addresses.asked,
+    cutConnections() {
+      for (const socket of sockets) socket.destroy()
+    },
     async [Symbol.asyncDispose]() {
       xds.close()
       listener.close()
@@ -102,34 +157,57 @@ export async function startControlPlane(namespacePath: string, ip: string): Prom
   }
 }
 
+interface Placed {
+  readonly aliases?: readonly string[]
+  /** Services that bring it to those who ask for them. */
+  readonly keys?: readonly string[]
+  readonly node?: string
+}
+
 interface EditableSource extends ResourceSource {
-  put(name: string, body: Uint8Array): void
+  readonly asked: ReadonlySet<string>
+  put(name: string, body: Uint8Array, placed?: Placed): void
   remove(name: string): void
 }
 
 function createSource(typeUrl: string): EditableSource {
   const resources = new Map<string, EncodedResource>()
+  const places = new Map<string, Placed>()
+  const asked = new Set<string>()
   const listeners = new Set<(changes: readonly ResourceChange[]) => void>()
-  const change = (name: string, now: EncodedResource | undefined) => {
+  const keysOf = (name: string) => {
+    const { aliases = [], keys = [] } = places.get(name) ?? {}
+    return [name, ...aliases, ...keys]
+  }
+  const change = (name: string, now: EncodedResource | undefined, placed: Placed) => {
     const old = resources.get(name)
+    const before = keysOf(name)
+    const nodes = [places.get(name)?.node, placed.node].filter((node) => node !== undefined)
     if (now === undefined) resources.delete(name)
     else resources.set(name, now)
-    const told = { name, keys: [name], nodes: [], ...(old && { old }), ...(now && { new: now }) }
+    places.set(name, placed)
+    const told = { name, keys: [...before, ...keysOf(name)], nodes, ...(old && { old }), ...(now && { new: now }) }
     for (const listener of listeners) listener([told])
   }
   return {
     typeUrl,
+    asked,
     synced: true,
     list: () => resources.values(),
     get: (name) => resources.get(name),
+    lookup(key) {
+      asked.add(key)
+      return [...resources.values()].filter(({ name }) => keysOf(name).includes(key))
+    },
+    namesOfNode: (node) => [...places].flatMap(([name, placed]) => (placed.node === node ? [name] : [])),
     subscribe(listener) {
       listeners.add(listener)
       return () => void listeners.delete(listener)
     },
-    put(name, body) {
+    put(name, body, placed = {}) {
       const version = createHash('sha256').update(body).digest('hex')
-      change(name, { name, aliases: [], version, body })
+      change(name, { name, aliases: placed.aliases ?? [], version, body }, placed)
     },
-    remove: (name) => change(name, undefined),
+    remove: (name) => change(name, undefined, {}),
   }
 }

@@ -23,6 +23,8 @@ export interface Revocations extends AsyncDisposable {
   readonly state: 'enforcing' | 'invalid'
   /** Grows with each change: a connection registered between two checks compares it and checks again. */
   readonly generation: number
+  /** How many certificates the lists name. */
+  readonly revoked: number
   /**
    * Checks a peer's chain, leaf first. `known`: our own intermediates and roots, to continue a chain of which only a part is seen
    * (a server sees no more than the client's leaf).
@@ -92,6 +94,9 @@ export async function openRevocations(options: RevocationsOptions): Promise<Revo
     },
     get generation() {
       return generation
+    },
+    get revoked() {
+      return (lists ?? []).reduce((sum, { serials }) => sum + serials.size, 0)
     },
     check(chain, known) {
       if (lists === undefined) return whenInvalid === 'open' ? { kind: 'good' } : { kind: 'unknown', reason }

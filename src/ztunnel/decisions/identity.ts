@@ -1,5 +1,5 @@
 // Workload identities and their SPIFFE ids.
-import { canonicalTrustDomain, spiffeOf } from '../../util/index.ts'
+import { canonicalTrustDomain, splitSpiffe } from '../../util/index.ts'
 import type { Identity, Workload } from '../model.ts'
 
 /** The identity a workload proves with its certificate. */
@@ -17,7 +17,7 @@ export function principal(identity: Identity): string {
 }
 
 /** Reads a SPIFFE id of the form above; anything else is undefined. */
-export const parseSpiffeId = (text: string): Identity | undefined => spiffeOf(text)
+export const parseSpiffeId = (text: string): Identity | undefined => splitSpiffe(text)
 
 export function sameIdentity(a: Identity, b: Identity): boolean {
   return a.trustDomain === b.trustDomain && a.namespace === b.namespace && a.serviceAccount === b.serviceAccount

@@ -1,4 +1,5 @@
 // Builds a scenario: pods, nodes and services in network namespaces, their state at the control plane, their applications and proxies.
+import { join } from 'node:path'
 import { create, type MessageInitShape } from '@bufbuild/protobuf'
 import type { TlsCredentials } from '../../../src/hbone/index.ts'
 import { workload as proto } from '../../../src/proto/index.ts'
@@ -12,6 +13,8 @@ export interface ScenarioWorld extends AsyncDisposable {
   readonly lab: MeshLab
   readonly proxies: ReadonlyMap<string, LabProxy>
   readonly nodes: readonly string[]
+  /** The file that the proxy of remote-node reads revocation lists from. */
+  readonly revocationLists: string
   /** Client addresses that applications saw. */
   readonly seen: readonly string[]
   /** `<name>` → the address of the pod. */
@@ -101,16 +104,25 @@ export async function buildScenario(one: Data): Promise<ScenarioWorld> {
     })
   }
   setPolicies(lab, one.policies ?? [])
+  const revocationLists = join(lab.directory, 'crl.pem')
   const proxies = new Map<string, LabProxy>()
   for (const node of nodes) {
     const self = `ztunnel-${node}`
-    proxies.set(
-      node,
-      await lab.startProxy(node, { POD_NAME: self, POD_NAMESPACE: 'default', SERVICE_ACCOUNT: self, RUST_LOG: 'info' }),
-    )
+    const env = { POD_NAME: self, POD_NAMESPACE: 'default', SERVICE_ACCOUNT: self, RUST_LOG: 'info' }
+    const revocation: Readonly<Record<string, string>> = node === 'remote-node' ? { CRL_PATH: revocationLists } : {}
+    proxies.set(node, await lab.startProxy(node, { ...env, ...revocation }))
   }
   const owned = stack.move()
-  return { lab, proxies, nodes, seen, fill, credentials, [Symbol.asyncDispose]: () => owned.disposeAsync() }
+  return {
+    lab,
+    proxies,
+    nodes,
+    revocationLists,
+    seen,
+    fill,
+    credentials,
+    [Symbol.asyncDispose]: () => owned.disposeAsync(),
+  }
 }
 
 function identityOf(name: string, pod: Data) {
