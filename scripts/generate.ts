@@ -11,7 +11,11 @@ const root = join(import.meta.dirname, '..')
 const xdsPackage = dirname(createRequire(import.meta.url).resolve('@grpc/grpc-js-xds/package.json'))
 
 /** Entry points outside our own files. */
-const entryPoints = ['envoy/service/discovery/v3/discovery.proto', 'envoy/service/discovery/v3/ads.proto']
+const entryPoints = [
+  'envoy/service/discovery/v3/discovery.proto',
+  'envoy/service/discovery/v3/ads.proto',
+  'envoy/service/status/v3/csds.proto',
+]
 
 /**
  * The package's validate.proto is older than the Envoy files beside it and lacks an option they use. Field number and type are those of
@@ -32,7 +36,7 @@ try {
     ['own', join(root, 'src/proto'), 'istio'],
     ['envoy', join(xdsPackage, 'deps/envoy-api'), 'envoy'],
     ['xds', join(xdsPackage, 'deps/xds'), ''],
-    ['googleapis', join(xdsPackage, 'deps/googleapis'), 'google/rpc'],
+    ['googleapis', join(xdsPackage, 'deps/googleapis'), 'google'],
     ['validate', join(xdsPackage, 'deps/protoc-gen-validate'), 'validate'],
   ] as const
   for (const [name, source, below] of modules) {

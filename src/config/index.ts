@@ -1,4 +1,26 @@
-// Config sources: from where configuration is kept (an API server, a file) into collections. A broken object never replaces a good one.
-export { type FollowOptions, followInformer, type ObjectSink } from './kubernetes-source.ts'
-export { defaultMeshConfig, type MeshConfig, type MeshConfigReading, readMeshConfig } from './mesh-config.ts'
-export { loadSchemaProblems } from './schema-problems.ts'
+// Config sources: from where configuration is kept (API servers, files, other control planes, memory) into collections.
+// A broken object never replaces a good one.
+export { aggregateSources } from './aggregate.ts'
+export { type FileSource, type FileSourceOptions, openFileSource } from './file-source.ts'
+export { type FollowedKind, type FollowOptions, followInformer, type ObjectSink } from './follow.ts'
+export { apiTypeUrl, decodeIstioResource, encodeIstioResource } from './istio-resource.ts'
+export { ConfigStoreError, createMemorySource, type MemorySource } from './memory-source.ts'
+export {
+  defaultMeshConfig,
+  type MeshConfig,
+  type MeshConfigReading,
+  mergeMeshConfig,
+  readMeshConfig,
+} from './mesh-config.ts'
+export { type MeshNetworks, type MeshNetworksReading, readMeshNetworks } from './mesh-networks.ts'
+export {
+  createProblemLog,
+  type FieldProblem,
+  type ObjectProblems,
+  type ProblemLog,
+  problemText,
+} from './problems.ts'
+export { type FindProblems, loadSchemaProblems } from './schema-problems.ts'
+export type { ConfigSource } from './source.ts'
+export { exportedKind } from './xds-export.ts'
+export { openXdsSource, type XdsSourceOptions } from './xds-source.ts'

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import { defaultMeshConfig, readMeshConfig } from './mesh-config.ts'
+import { defaultMeshConfig, mergeMeshConfig, readMeshConfig } from './mesh-config.ts'
 
 const defaults = defaultMeshConfig('istio-system')
 const read = (yaml: string) => readMeshConfig(yaml, defaults, 'mesh.yaml')
@@ -36,4 +36,49 @@ describe('mesh config', () => {
       assert.match(reading.kind === 'invalid' ? reading.problem : '', problem)
     })
   }
+
+  for (const [yaml, problem] of [
+    ['discoverySelectors: [{matchExpressions: [{key: a, operator: Like}]}]', /discoverySelectors: expected/],
+    ['configSources: [{address: "http://x"}]', /configSources: expected/],
+  ] as const) {
+    test(`is refused where it would be misread: ${yaml}`, () => {
+      const reading = read(yaml)
+      assert.match(reading.kind === 'invalid' ? reading.problem : '', problem)
+    })
+  }
+
+  test('is layers, of which some fields merge', () => {
+    const reading = mergeMeshConfig(
+      [
+        {
+          where: 'shared',
+          yaml: `
+trustDomain: shared.example
+trustDomainAliases: [b]
+defaultConfig: {discoveryAddress: "shared:1", proxyMetadata: {A: "1", B: "1"}}
+extensionProviders: [{name: x, prometheus: {}}, {name: y, prometheus: {}}]
+`,
+        },
+        {
+          where: 'own',
+          yaml: `
+trustDomain: own.example
+trustDomainAliases: [a, b]
+defaultConfig: {proxyMetadata: {B: "2"}}
+extensionProviders: [{name: x, stackdriver: {}}]
+`,
+        },
+      ],
+      defaults,
+    )
+    assert.equal(reading.kind, 'read')
+    if (reading.kind !== 'read') return
+    const { trustDomain, trustDomainAliases, discoveryAddress, fields } = reading.config
+    assert.deepEqual([trustDomain, trustDomainAliases, discoveryAddress], ['own.example', ['a', 'b'], 'shared:1'])
+    assert.deepEqual(fields.defaultConfig, { discoveryAddress: 'shared:1', proxyMetadata: { A: '1', B: '2' } })
+    assert.deepEqual(fields.extensionProviders, [
+      { name: 'x', stackdriver: {} },
+      { name: 'y', prometheus: {} },
+    ])
+  })
 })

@@ -1,134 +1,135 @@
-// The debug pages of the control plane, and who may see them.
+// The debug pages of the control plane: each a function from a query and what the caller may see to a value.
 import type { IncomingMessage } from 'node:http'
-import { type AuthenticationRequest, type Authenticator, authenticate, parseSpiffe } from '../ca/index.ts'
+import type { Authenticator } from '../ca/index.ts'
 import type { Graph } from '../collections/index.ts'
-import type { Connection, ResourceSource, Watch } from '../xds/index.ts'
+import type { ProblemLog } from '../config/index.ts'
+import { problemText } from '../config/index.ts'
+import { type AmbientIndex, type AmbientInputs, viewAmbient } from '../discovery/ambient/index.ts'
+import type { Connection, ResourceSource } from '../xds/index.ts'
+import { type DebugRights, type DebugView, viewOfRequest } from './debug-access.ts'
 import { jsonReply, type Reply, type Route, textReply } from './http-server.ts'
+import type { RemoteClusterStatus } from './remote-clusters.ts'
+import { clientsOf, syncOf } from './sync-status.ts'
 
-export interface DebugOptions {
+export interface DebugSources {
   readonly connections: () => readonly Connection[]
   readonly graph: Graph
+  readonly inputs: AmbientInputs
+  readonly index: Pick<AmbientIndex, 'addresses' | 'authorizations'>
   readonly sources: readonly ResourceSource[]
   readonly meshConfig: () => unknown
+  readonly meshNetworks: () => unknown
+  readonly remoteClusters: () => readonly RemoteClusterStatus[]
+  readonly revision: () => { readonly revision: string; readonly tags: readonly string[] }
+  readonly problems: ProblemLog
   readonly clusterId: string
   readonly version: string
-  readonly systemNamespace: string
-  /** Further namespaces whose identities see everything. */
-  readonly allowedNamespaces: readonly string[]
+}
+
+export interface DebugOptions extends DebugRights {
+  readonly sources: DebugSources
   readonly authenticators: readonly Authenticator[]
   readonly requireAuthentication: boolean
 }
 
-/** Pages that any namespace may see for its own proxies. */
-const openToAll: ReadonlySet<string> = new Set(['config_dump', 'ndsz', 'edsz'])
+/** A page: `caller` sees everything or what is its own. */
+type Page = (query: URLSearchParams, caller: DebugView) => Reply
 
-/** The route of a path below /debug/. */
-export function debugRoutes(options: DebugOptions): (path: string) => Route | undefined {
-  const pages: Readonly<Record<string, (url: URL) => Reply>> = {
-    list: (url) => jsonReply(Object.keys(pages).sort(), isPretty(url)),
-    syncz: (url) => {
-      const namespace = url.searchParams.get('namespace')
-      const shown = options.connections().filter(({ node }) => namespace === null || node.namespace === namespace)
-      return jsonReply(
-        shown.map((connection) => syncOf(connection, options)),
-        isPretty(url),
-      )
-    },
-    adsz: (url) => jsonReply(clientsOf(options.connections()), isPretty(url)),
-    connections: (url) => jsonReply(clientsOf(options.connections()), isPretty(url)),
-    krtz: (url) => jsonReply(options.graph.describe(), isPretty(url)),
-    collections: (url) => jsonReply(options.graph.describe(), isPretty(url)),
-    resourcesz: (url) => jsonReply(resourcesOf(options.sources), isPretty(url)),
-    mesh: (url) => jsonReply(options.meshConfig(), isPretty(url)),
+export type DebugPages = Readonly<Record<string, Page>>
+
+const missingProxy = 'You must provide a proxyID in the query string\n'
+export const unknownProxy = 'Proxy not connected to this Pilot instance. It may be connected to another instance.\n'
+
+export function debugPages(sources: DebugSources): DebugPages {
+  const { connections, graph, inputs, index } = sources
+  const page =
+    (value: (query: URLSearchParams) => unknown): Page =>
+    (query) =>
+      jsonReply(value(query), query.has('pretty'))
+  const pages: DebugPages = {
+    list: page(() => Object.keys(pages).sort()),
+    adsz: page(() => clientsOf(connections())),
+    connections: page(() => clientsOf(connections())),
+    syncz: page((query) => {
+      const namespace = query.get('namespace')
+      return connections()
+        .filter(({ node }) => namespace === null || node.namespace === namespace)
+        .map((connection) => syncOf(connection, sources))
+    }),
+    config_dump: (query, caller) => configDump(sources, query, caller),
+    krtz: page(() => graph.describe()),
+    collections: page(() => graph.describe()),
+    resourcesz: page(() => resourcesOf(sources.sources)),
+    ambientz: page(() => viewAmbient(index)),
+    authorizationz: page(() => viewAmbient(index).policies),
+    registryz: page(() => viewAmbient(index).services),
+    configz: page(() => configurationOf(inputs)),
+    problemsz: page(() =>
+      sources.problems.list().map(({ resource, object, problems, where, served }) => ({
+        kind: resource.kind,
+        namespace: object.metadata.namespace,
+        name: object.metadata.name,
+        where,
+        served,
+        problems: problems.map(problemText),
+      })),
+    ),
+    clusterz: page(() => [{ id: sources.clusterId, syncStatus: 'synced' }, ...sources.remoteClusters()]),
+    networkz: page(() => sources.meshNetworks()),
+    mesh: page(() => sources.meshConfig()),
+    revisionz: page(() => sources.revision()),
   }
+  return pages
+}
+
+/** The route of a path below /debug/, for those who may see it. */
+export function debugRoutes(options: DebugOptions): (path: string) => Route | undefined {
+  const pages = debugPages(options.sources)
   return (path) => {
     const name = path === '/debug' || path === '/debug/' ? 'list' : path.replace(/^\/debug\//, '')
     const page = Object.hasOwn(pages, name) ? pages[name] : undefined
     if (page === undefined) return undefined
-    return async (request, url) => (await refusal(options, request, name)) ?? page(url)
+    return async (request: IncomingMessage, url: URL) => {
+      const caller = await viewOfRequest(request, name, options)
+      if (caller.kind !== 'nothing') return page(url.searchParams, caller)
+      return textReply(caller.status, caller.status === 401 ? 'authentication required\n' : 'forbidden\n')
+    }
   }
 }
 
-async function refusal(options: DebugOptions, request: IncomingMessage, page: string): Promise<Reply | undefined> {
-  if (!options.requireAuthentication || isLoopback(request.socket.remoteAddress ?? '')) return undefined
-  const outcome = await authenticate(options.authenticators, requestOf(request))
-  if (outcome.kind === 'refused') return textReply(401, 'authentication required\n')
-  return mayDebug(outcome.caller.identities, page, options) ? undefined : textReply(403, 'forbidden\n')
-}
-
-/** Whether one of the identities may see the page. */
-export function mayDebug(
-  identities: readonly string[],
-  page: string,
-  rights: Pick<DebugOptions, 'systemNamespace' | 'allowedNamespaces'>,
-): boolean {
-  return identities.some((identity) => {
-    try {
-      const { namespace } = parseSpiffe(identity)
-      if (namespace === '') return false
-      return namespace === rights.systemNamespace || rights.allowedNamespaces.includes(namespace) || openToAll.has(page)
-    } catch {
-      return false
+/** What one client has been given, by type. */
+function configDump({ connections, sources }: DebugSources, query: URLSearchParams, caller: DebugView): Reply {
+  const proxyId = query.get('proxyID') ?? ''
+  if (proxyId === '') return textReply(400, missingProxy)
+  const connection = connections().find(({ node }) => node.proxyId === proxyId)
+  const isSeen =
+    connection !== undefined &&
+    (caller.kind === 'everything' || (caller.kind === 'own' && caller.namespaces.includes(connection.node.namespace)))
+  if (!isSeen) return textReply(404, unknownProxy)
+  const configs = [...connection.watches].map(([typeUrl, watch]) => {
+    const source = sources.find((one) => one.typeUrl === typeUrl)
+    const given = watch.wildcard
+      ? [...(source?.list() ?? [])]
+      : [...watch.names].flatMap((name) => source?.get(name) ?? [])
+    return {
+      typeUrl,
+      subscribed: watch.wildcard ? ['*'] : [...watch.names],
+      resources: given.map(({ name, version, body }) => ({
+        name,
+        version,
+        body: Buffer.from(body).toString('base64'),
+      })),
     }
   })
+  return jsonReply({ proxy: proxyId, connection: connection.id, configs }, query.has('pretty'))
 }
 
-function requestOf(request: IncomingMessage): AuthenticationRequest {
-  return {
-    peerAddress: `${request.socket.remoteAddress ?? ''}:${request.socket.remotePort ?? 0}`,
-    header: (name) => [request.headers[name] ?? []].flat(),
-  }
-}
-
-function isLoopback(address: string): boolean {
-  return address === '::1' || /^(::ffff:)?127\./.test(address)
-}
-
-function isPretty(url: URL): boolean {
-  return url.searchParams.has('pretty')
-}
-
-function clientsOf(connections: readonly Connection[]) {
-  return {
-    totalClients: connections.length,
-    clients: connections.map(({ id, connectedAt, peer, node, watches }) => ({
-      connectionId: id,
-      connectedAt: connectedAt.toISOString(),
-      address: peer,
-      metadata: node.metadata,
-      watches: Object.fromEntries(
-        [...watches].map(([type, watch]) => [type, watch.wildcard ? ['*'] : [...watch.names]]),
-      ),
-    })),
-  }
-}
-
-/** The sync state of one client, with the fields of the types that older tools know by name. */
-export function syncOf({ node, watches }: Connection, { clusterId, version }: { clusterId: string; version: string }) {
-  const of = (type: string): Watch | undefined => watches.get(`type.googleapis.com/${type}`)
-  const named = Object.entries({
-    cluster: of('envoy.config.cluster.v3.Cluster'),
-    listener: of('envoy.config.listener.v3.Listener'),
-    route: of('envoy.config.route.v3.RouteConfiguration'),
-    endpoint: of('envoy.config.endpoint.v3.ClusterLoadAssignment'),
-    extensionconfig: of('envoy.config.core.v3.TypedExtensionConfig'),
-  }).flatMap(([name, watch]) => [
-    [`${name}_sent`, watch?.nonceSent],
-    [`${name}_acked`, watch?.nonceAcked],
-  ])
-  return {
-    cluster_id: node.metadata.CLUSTER_ID ?? clusterId,
-    proxy: node.proxyId,
-    proxy_type: node.type,
-    istio_version: node.metadata.ISTIO_VERSION ?? version,
-    ...Object.fromEntries(named.filter(([, nonce]) => nonce !== undefined && nonce !== '')),
-    resources: Object.fromEntries(
-      [...watches].map(([type, { nonceSent, nonceAcked, lastSentAt, lastError }]) => [
-        type,
-        { sent: nonceSent, acked: nonceAcked, sentTime: lastSentAt?.toISOString(), lastError },
-      ]),
-    ),
-  }
+/** The objects people wrote, with the cluster they are from. */
+function configurationOf({ collections }: AmbientInputs) {
+  const { serviceEntries, workloadEntries, authorizationPolicies, peerAuthentications, gateways } = collections
+  return [serviceEntries, workloadEntries, authorizationPolicies, peerAuthentications, gateways].flatMap((collection) =>
+    [...collection.entries()].map(([, { cluster, object }]) => ({ cluster, ...object })),
+  )
 }
 
 function resourcesOf(sources: readonly ResourceSource[]) {

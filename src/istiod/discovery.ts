@@ -1,38 +1,45 @@
 // The control plane process: from start to stop.
-import { status } from '@grpc/grpc-js'
 import {
   type AuthorizeImpersonation,
-  authenticate,
   bindCertificateService,
   createCaMetrics,
   createCertificateService,
   createNodeAuthorizer,
+  type PodIndex,
   parseTrustedAccounts,
   requestOfCall,
 } from '../ca/index.ts'
-import { createGraph, pacedBy } from '../collections/index.ts'
-import { loadSchemaProblems, type MeshConfig } from '../config/index.ts'
+import { createGraph, type Graph, pacedBy } from '../collections/index.ts'
+import { createProblemLog, loadSchemaProblems, type MeshConfig } from '../config/index.ts'
 import { createAmbientIndex, createAmbientInputs } from '../discovery/ambient/index.ts'
 import { createKubeClient } from '../kube/index.ts'
 import {
   createMetricsRegistry,
   expositionContentType,
   type Logging,
+  type MetricsRegistry,
   negotiateExposition,
   registerProcessMetrics,
   renderMetrics,
   type Scope,
 } from '../observability/index.ts'
-import { createXdsServer, StreamError } from '../xds/index.ts'
 import { createAuthenticators } from './authentication.ts'
 import { openAuthority } from './authority.ts'
-import { type Cluster, followCluster } from './cluster.ts'
-import { debugRoutes } from './debug.ts'
-import { serveGrpc } from './grpc-server.ts'
+import { followCluster } from './cluster.ts'
+import { openConfiguration } from './config-sources.ts'
+import { type DebugSources, debugPages, debugRoutes } from './debug.ts'
+import { serveGrpc, servePlainGrpc } from './grpc-server.ts'
 import { jsonReply, type Route, serveHttp, textReply } from './http-server.ts'
+import { countInbound } from './inbound-metrics.ts'
+import { introspectionRoutes } from './introspection.ts'
 import { lead } from './leadership.ts'
 import { followMeshConfig } from './mesh-config.ts'
+import { followRemoteClusters } from './remote-clusters.ts'
+import { followRevisions } from './revisions.ts'
+import { followServingCertificate } from './serving-certificate.ts'
 import type { DiscoverySettings } from './settings.ts'
+import { statusTypes } from './status-types.ts'
+import { createXdsService, exportedTypes, workloadTypes } from './xds-service.ts'
 
 export interface DiscoveryProcess {
   readonly settings: DiscoverySettings
@@ -40,7 +47,14 @@ export interface DiscoveryProcess {
   readonly jwtRule: string
   readonly logging: Logging
   /** Told the ports once everything is served. */
-  readonly started?: (ports: { readonly grpc: number; readonly http: readonly string[] }) => void
+  readonly started?: (ports: DiscoveryPorts) => void
+}
+
+export interface DiscoveryPorts {
+  readonly grpc: number
+  /** The port without TLS, where one is asked for. */
+  readonly plainGrpc?: number
+  readonly http: readonly string[]
 }
 
 /** Runs until the signal aborts, then drains. Rejects when it cannot start at all. */
@@ -50,33 +64,47 @@ export async function runDiscovery(options: DiscoveryProcess, signal: AbortSigna
   await using stack = new AsyncDisposableStack()
   const metrics = createMetricsRegistry()
   registerProcessMetrics(metrics)
-  metrics
-    .gauge<'version'>({ name: 'pilot_info', help: 'Pilot version and build information.', labels: ['version'] })
-    .with({ version })
-    .set(1)
+  describeProcess(metrics, version)
+  const exit = new AbortController()
+  const ending = AbortSignal.any([signal, exit.signal])
 
   let isReady = false
+  let graph: Graph | undefined
   let debug: (path: string) => Route | undefined = () => undefined
-  const ready: Route = () => (isReady && !signal.aborted ? textReply(200, '') : textReply(503, 'not ready\n'))
+  const ready: Route = () => (isReady && !ending.aborted ? textReply(200, '') : textReply(503, 'not ready\n'))
   const debugRoute = (path: string) => (/^\/debug(\/|$)/.test(path) ? debug(path) : undefined)
   const failed = (error: unknown) => log.error('an HTTP request failed', { reason: String(error) })
-  const http = await serveHttp(
-    settings.httpAddress,
-    (path) => (path === '/ready' ? ready : settings.debugOnHttp ? debugRoute(path) : undefined),
-    failed,
-  )
-  stack.defer(() => http.close())
   const metricsPage: Route = (request) => {
     const format = negotiateExposition(request.headers.accept)
     return { status: 200, body: renderMetrics(metrics, format), contentType: expositionContentType[format] }
   }
-  const monitoring = await serveHttp(
-    settings.monitoringAddress,
-    (path) =>
+
+  async function serve(address: string, route: (path: string) => Route | undefined, methods?: ['GET', 'HEAD', 'PUT']) {
+    if (address === '') return []
+    const server = await serveHttp(address, route, failed, methods)
+    stack.defer(() => server.close())
+    return [server.address]
+  }
+
+  const http = [
+    ...(await serve(settings.httpAddress, (path) =>
+      path === '/ready' ? ready : settings.debugOnHttp ? debugRoute(path) : undefined,
+    )),
+    ...(await serve(settings.monitoringAddress, (path) =>
       path === '/metrics' ? metricsPage : path === '/version' ? () => jsonReply({ version }) : debugRoute(path),
-    failed,
-  )
-  stack.defer(() => monitoring.close())
+    )),
+    ...(await serve(
+      settings.introspectionAddress,
+      introspectionRoutes({
+        logging,
+        graph: () => graph,
+        version,
+        startedAt: new Date(),
+        exit: () => exit.abort(),
+      }),
+      ['GET', 'HEAD', 'PUT'],
+    )),
+  ]
 
   const client = await createKubeClient({
     ...(settings.kubeconfig === undefined ? {} : { kubeconfig: settings.kubeconfig }),
@@ -87,12 +115,12 @@ export async function runDiscovery(options: DiscoveryProcess, signal: AbortSigna
 
   try {
     const mesh = stack.use(followMeshConfig(client, settings, log))
-    await untilAborted(mesh.synced, signal)
-    const ca = await openAuthority(client, settings, mesh.current.trustDomain, logging.scope('ca'), signal)
-    stack.defer(ending(ca.follow, signal, log))
+    await untilAborted(mesh.synced, ending)
+    const ca = await openAuthority(client, settings, mesh.current.trustDomain, logging.scope('ca'), ending)
+    stack.defer(running(ca.follow, ending, log))
 
     const graphLog = logging.scope('collections')
-    const graph = createGraph({
+    graph = createGraph({
       pace: pacedBy(10),
       report: (report) => graphLog.error('a derivation failed', { ...summaryOf(report) }),
     })
@@ -100,19 +128,44 @@ export async function runDiscovery(options: DiscoveryProcess, signal: AbortSigna
     inputs.meshConfig.set(ambientMeshConfig(mesh.current))
     stack.defer(mesh.subscribe((config) => inputs.meshConfig.set(ambientMeshConfig(config))))
     const index = createAmbientIndex({ inputs, settings: settings.ambient })
+
+    const problemLog = createProblemLog()
+    const reading = {
+      inputs,
+      problems: await loadSchemaProblems(),
+      problemLog,
+      inbound: countInbound(metrics),
+      log: logging.scope('config'),
+    }
+    const revisions = stack.use(followRevisions(client, settings.revision, settings.namespace))
+    const configuration = stack.use(openConfiguration(client, settings, mesh.current, reading.log))
     const cluster = stack.use(
       followCluster({
+        ...reading,
         client,
+        configuration: configuration.source,
+        whereIs: configuration.whereIs,
         clusterId: settings.clusterId,
-        revision: settings.revision,
-        inputs,
-        problems: await loadSchemaProblems(),
-        log: logging.scope('config'),
+        revisions,
       }),
     )
-    await untilAborted(cluster.synced, signal)
+    const remoteClusters = stack.use(
+      followRemoteClusters({
+        ...reading,
+        client,
+        namespace: settings.clusterRegistriesNamespace,
+        localId: settings.clusterId,
+        isMultiNetwork: settings.ambient.multiNetwork,
+        allowedOptions: settings.allowedKubeconfigOptions,
+        timeoutMs: settings.remoteClusterTimeoutMs,
+        userAgent: `lateen-discovery/${version}`,
+        metrics,
+        log: logging.scope('clusters'),
+      }),
+    )
+    await untilAborted(Promise.all([cluster.synced, remoteClusters.settled]), ending)
     inputs.markSynced()
-    await untilAborted(index.whenSynced, signal)
+    await untilAborted(index.whenSynced, ending)
     log.info('configuration is read', { server: client.server })
 
     const requestOf = (call: Parameters<typeof requestOfCall>[0]) =>
@@ -120,51 +173,57 @@ export async function runDiscovery(options: DiscoveryProcess, signal: AbortSigna
     const authenticators = createAuthenticators({
       client,
       clusterId: settings.clusterId,
+      clusterAliases: settings.clusterAliases,
+      remoteClusters,
       audiences: settings.tokenAudiences,
       trustDomain: () => mesh.current.trustDomain,
       jwtRule: options.jwtRule,
+      trustedGatewayCidrs: settings.trustedGatewayCidrs,
     })
-    const sources = [index.authorizations, index.addresses, index.workloads]
-    const xds = createXdsServer({
-      types: [
-        { source: index.authorizations, isWildcard: true, removals: 'last' },
-        { source: index.addresses, isWildcard: true },
-        { source: index.workloads, isWildcard: true },
-      ],
-      authenticate: async (call) => {
-        const outcome = await authenticate(authenticators, requestOf(call))
-        if (outcome.kind === 'refused') throw new Error(outcome.reasons.join('; '))
-        return outcome.caller.identities
-      },
-      checkNodeIdentity: settings.checkNodeIdentity,
-      admitNode: (type) => {
-        if (type !== 'ztunnel' || settings.servesNodeProxies) return
-        throw new StreamError(status.FAILED_PRECONDITION, 'ztunnel requires PILOT_ENABLE_AMBIENT=true')
-      },
-      controlPlane: JSON.stringify({ Component: 'istiod', ID: settings.podName, Info: { version } }),
+    const types = [...workloadTypes(index), ...exportedTypes(inputs, settings, () => mesh.current.rootNamespace)]
+    const rights = { systemNamespace: settings.namespace, allowedNamespaces: settings.debugNamespaces }
+    const debugSources: DebugSources = {
+      connections: () => xds.connections(),
+      graph,
+      inputs,
+      index,
+      sources: types.map(({ source }) => source),
+      meshConfig: () => mesh.current,
+      meshNetworks: () => mesh.networks,
+      remoteClusters: () => remoteClusters.statuses(),
+      revision: () => ({ revision: settings.revision, tags: revisions.tags }),
+      problems: problemLog,
+      clusterId: settings.clusterId,
       version,
-      quietTimes: settings.quietTimes,
-      streamsPerSecond: settings.streamsPerSecond,
+    }
+    const xds = createXdsService({
+      settings,
+      types,
+      oneShots: statusTypes({
+        ...rights,
+        pages: debugPages(debugSources),
+        connections: () => xds.connections(),
+        requireAuthentication: settings.debugAuth,
+      }),
+      authenticators,
+      requestOf,
+      version,
       metrics,
       log: logging.scope('xds'),
     })
     debug = debugRoutes({
-      connections: xds.connections,
-      graph,
-      sources,
-      meshConfig: () => mesh.current,
-      clusterId: settings.clusterId,
-      version,
-      systemNamespace: settings.namespace,
-      allowedNamespaces: settings.debugNamespaces,
+      ...rights,
+      sources: debugSources,
       authenticators,
       requireAuthentication: settings.debugAuth,
     })
+    const podsOf = (clusterId: string): PodIndex | undefined =>
+      clusterId === '' || clusterId === settings.clusterId ? cluster.pods : remoteClusters.podsOf(clusterId)
     const certificates = bindCertificateService(
       createCertificateService({
         authority: ca.authority,
         authenticators,
-        nodeAuthorizerOf: nodeAuthorizers(settings, cluster, () => mesh.current, log),
+        nodeAuthorizerOf: nodeAuthorizers(settings, podsOf, () => mesh.current, log),
         metrics: createCaMetrics(metrics, {
           root: () => ca.authority.material.rootNotAfter,
           chain: () => ca.authority.material.notAfter,
@@ -173,46 +232,67 @@ export async function runDiscovery(options: DiscoveryProcess, signal: AbortSigna
       }),
       requestOf,
     )
+    const serving = stack.use(
+      await followServingCertificate(settings, ca.authority, mesh.current.discoveryAddress, log),
+    )
     const grpc = await serveGrpc(
       settings,
-      ca.authority,
-      mesh.current.discoveryAddress,
+      serving,
       (server) => {
         xds.addTo(server)
-        server.addService(certificates.definition, { ...certificates.implementation })
+        if (settings.servesCertificates) server.addService(certificates.definition, { ...certificates.implementation })
       },
       log,
     )
+    const plain =
+      settings.plainGrpcAddress === ''
+        ? undefined
+        : await servePlainGrpc(settings, (server) => xds.addToPlain(server), log)
     stack.defer(async () => {
       xds.close()
-      await grpc.close(settings.shutdownMs)
+      await Promise.all([grpc.close(settings.shutdownMs), plain?.close(settings.shutdownMs)])
     })
-    stack.defer(ending((until) => lead({ settings, client, cluster, index, inputs, ca, log }, until), signal, log))
+    const leadership = { settings, client, cluster, index, inputs, ca, problems: problemLog, log }
+    stack.defer(running((until) => lead(leadership, until), ending, log))
 
     isReady = true
-    log.info('ready', { http: http.address, monitoring: monitoring.address })
-    options.started?.({ grpc: grpc.port, http: [http.address, monitoring.address] })
-    await new Promise<void>((resolve) => signal.addEventListener('abort', () => resolve(), { once: true }))
+    log.info('ready', { http: http.join(' ') })
+    options.started?.({ grpc: grpc.port, http, ...(plain === undefined ? {} : { plainGrpc: plain.port }) })
+    if (!ending.aborted) {
+      await new Promise<void>((resolve) => ending.addEventListener('abort', () => resolve(), { once: true }))
+    }
     log.info('stopping')
   } catch (error) {
-    if (!signal.aborted) throw error
+    if (!ending.aborted) throw error
   }
+}
+
+function describeProcess(metrics: MetricsRegistry, version: string): void {
+  metrics
+    .gauge<'version'>({ name: 'pilot_info', help: 'Pilot version and build information.', labels: ['version'] })
+    .with({ version })
+    .set(1)
+  const uptime = metrics.gauge({ name: 'istiod_uptime_seconds', help: 'Current istiod server uptime in seconds' })
+  metrics.beforeCollect(() => uptime.with({}).set(process.uptime()))
 }
 
 function nodeAuthorizers(
   settings: DiscoverySettings,
-  cluster: Cluster,
+  podsOf: (clusterId: string) => PodIndex | undefined,
   mesh: () => MeshConfig,
   log: Scope,
 ): (clusterId: string) => AuthorizeImpersonation | undefined {
   const trustedAccounts = parseTrustedAccounts(settings.trustedNodeAccounts, (message) => log.warn(message))
   if (trustedAccounts.size === 0) return () => undefined
-  const authorizer = createNodeAuthorizer({
-    trustedAccounts,
-    trustDomains: () => [mesh().trustDomain, ...mesh().trustDomainAliases],
-    pods: cluster.pods,
-  })
-  return (clusterId) => (clusterId === '' || clusterId === settings.clusterId ? authorizer : undefined)
+  return (clusterId) => {
+    const pods = podsOf(settings.clusterAliases.get(clusterId) ?? clusterId)
+    if (pods === undefined) return undefined
+    return createNodeAuthorizer({
+      trustedAccounts,
+      trustDomains: () => [mesh().trustDomain, ...mesh().trustDomainAliases],
+      pods,
+    })
+  }
 }
 
 function ambientMeshConfig(config: MeshConfig) {
@@ -220,14 +300,14 @@ function ambientMeshConfig(config: MeshConfig) {
 }
 
 /** Starts work that ends with the process; the returned function ends it and waits for it. */
-function ending(work: (signal: AbortSignal) => Promise<void>, signal: AbortSignal, log: Scope): () => Promise<void> {
+function running(work: (signal: AbortSignal) => Promise<void>, signal: AbortSignal, log: Scope): () => Promise<void> {
   const stop = new AbortController()
-  const running = work(AbortSignal.any([signal, stop.signal])).catch((error: unknown) => {
+  const done = work(AbortSignal.any([signal, stop.signal])).catch((error: unknown) => {
     if (!stop.signal.aborted && !signal.aborted) log.error('background work ended', { reason: String(error) })
   })
   return async () => {
     stop.abort()
-    await running
+    await done
   }
 }
 

@@ -1,9 +1,9 @@
-// The gRPC port: xDS and the certificate service over TLS.
-import { Server } from '@grpc/grpc-js'
-import { type SelfAuthority, servingNames } from '../ca/index.ts'
+// The gRPC ports: xDS and the certificate service over TLS, and xDS without TLS where that is asked for.
+import { Server, ServerCredentials } from '@grpc/grpc-js'
 import type { Scope } from '../observability/index.ts'
 import { splitAddress } from './http-server.ts'
 import { ReloadableCredentials } from './server-credentials.ts'
+import type { FollowedServingCertificate } from './serving-certificate.ts'
 import type { DiscoverySettings } from './settings.ts'
 
 export interface GrpcServer {
@@ -12,34 +12,54 @@ export interface GrpcServer {
   close(graceMs: number): Promise<void>
 }
 
-const servingTtlSeconds = 3650 * 86_400
+type Settings = Pick<
+  DiscoverySettings,
+  | 'maxReceiveBytes'
+  | 'maxConcurrentStreams'
+  | 'keepaliveMs'
+  | 'keepaliveTimeoutMs'
+  | 'maxConnectionAgeMs'
+  | 'serving'
+  | 'secureGrpcAddress'
+  | 'plainGrpcAddress'
+>
 
-/** Listens with a certificate of our own CA, issued anew when the CA changes. */
+/** Listens with the serving certificate, and with each that follows it. */
 export async function serveGrpc(
-  settings: DiscoverySettings,
-  authority: SelfAuthority,
-  discoveryAddress: string,
+  settings: Settings,
+  certificate: FollowedServingCertificate,
   addServices: (server: Server) => void,
   log: Scope,
 ): Promise<GrpcServer> {
-  const names = servingNames({
-    namespace: settings.namespace,
-    discoveryAddress,
-    customHosts: settings.customHosts,
-    revision: settings.revision,
-  })
-  const issue = () => authority.issueServingCertificate(names, servingTtlSeconds)
-  const credentials = new ReloadableCredentials(await issue())
-  const unsubscribe = authority.subscribe(() => {
-    issue().then(
-      (certificate) => credentials.replace(certificate),
-      (error: unknown) => log.error('the serving certificate could not be renewed', { reason: String(error) }),
-    )
-  })
+  const credentials = new ReloadableCredentials(certificate.current, settings.serving)
+  certificate.subscribe((next) => credentials.replace(next))
+  const server = await listen(settings, settings.secureGrpcAddress, credentials, addServices)
+  log.info('serving xDS and certificates', { port: server.port })
+  return server
+}
+
+/** Listens without TLS. */
+export async function servePlainGrpc(
+  settings: Settings,
+  addServices: (server: Server) => void,
+  log: Scope,
+): Promise<GrpcServer> {
+  const credentials = ServerCredentials.createInsecure()
+  const server = await listen(settings, settings.plainGrpcAddress, credentials, addServices)
+  log.warn('serving xDS without TLS: whoever reaches this port reads the configuration', { port: server.port })
+  return server
+}
+
+async function listen(
+  settings: Settings,
+  address: string,
+  credentials: ServerCredentials,
+  addServices: (server: Server) => void,
+): Promise<GrpcServer> {
   const server = new Server({
     'grpc.max_receive_message_length': settings.maxReceiveBytes,
     'grpc.max_send_message_length': -1,
-    'grpc.max_concurrent_streams': 100_000,
+    'grpc.max_concurrent_streams': settings.maxConcurrentStreams,
     'grpc.keepalive_time_ms': settings.keepaliveMs,
     'grpc.keepalive_timeout_ms': settings.keepaliveTimeoutMs,
     ...(settings.maxConnectionAgeMs === undefined
@@ -47,16 +67,14 @@ export async function serveGrpc(
       : { 'grpc.max_connection_age_ms': settings.maxConnectionAgeMs, 'grpc.max_connection_age_grace_ms': 10_000 }),
   })
   addServices(server)
-  const { host, port } = splitAddress(settings.secureGrpcAddress)
+  const { host, port } = splitAddress(address)
   const bindTo = `${host === '' ? '[::]' : host.includes(':') ? `[${host}]` : host}:${port}`
   const bound = await new Promise<number>((resolve, reject) => {
     server.bindAsync(bindTo, credentials, (error, at) => (error === null ? resolve(at) : reject(error)))
   })
-  log.info('serving xDS and certificates', { port: bound, names: names.join(' ') })
   return {
     port: bound,
     async close(graceMs) {
-      unsubscribe()
       await new Promise<void>((resolve) => {
         const timer = setTimeout(() => {
           server.forceShutdown()

@@ -7,7 +7,8 @@ export interface Reply {
   readonly contentType?: string
 }
 
-export type Route = (request: IncomingMessage, url: URL) => Reply | Promise<Reply>
+/** `body` is that of a PUT, empty otherwise. */
+export type Route = (request: IncomingMessage, url: URL, body: string) => Reply | Promise<Reply>
 
 export interface HttpServer {
   readonly address: string
@@ -21,16 +22,19 @@ export const jsonReply = (value: unknown, pretty = false): Reply => ({
   contentType: 'application/json',
 })
 
+export type Method = 'GET' | 'HEAD' | 'PUT'
+
+const mostBodyBytes = 64 * 1024
+
 /** Serves until closed. `route` finds the function of a path. `address` is `host:port` or `:port`. */
 export async function serveHttp(
   address: string,
   route: (path: string) => Route | undefined,
   failed: (error: unknown) => void,
+  methods: readonly Method[] = ['GET', 'HEAD'],
 ): Promise<HttpServer> {
   const server = createServer({ requestTimeout: 30_000, keepAliveTimeout: 90_000 }, (request, response) => {
-    // Some of what a client may send is no URL (`//`): it asks for nothing.
-    const url = URL.parse(request.url ?? '/', 'http://local') ?? new URL('http://local/')
-    answer(request, url).then(
+    answer(request).then(
       ({ status, body, contentType = 'text/plain; charset=utf-8' }) => {
         response.writeHead(status, { 'content-type': contentType, 'x-content-type-options': 'nosniff' })
         response.end(request.method === 'HEAD' ? '' : body)
@@ -42,23 +46,42 @@ export async function serveHttp(
     )
   })
 
-  async function answer(request: IncomingMessage, url: URL): Promise<Reply> {
+  async function answer(request: IncomingMessage): Promise<Reply> {
+    const url = URL.parse(request.url ?? '/', 'http://local')
+    const method = methods.find((one) => one === request.method)
+    const body = method === 'PUT' ? await bodyOf(request) : ''
     request.resume()
-    if (request.method !== 'GET' && request.method !== 'HEAD') return textReply(405, 'method not allowed\n')
-    const found = route(url.pathname)
-    return found === undefined ? textReply(404, 'not found\n') : found(request, url)
+    if (method === undefined) return textReply(405, 'method not allowed\n')
+    if (body === undefined) return textReply(413, 'the body is too large\n')
+    const found = url === null ? undefined : route(url.pathname)
+    return url === null || found === undefined ? textReply(404, 'not found\n') : found(request, url, body)
   }
 
   await listen(server, address)
   const bound = server.address()
   return {
-    address: typeof bound === 'object' && bound !== null ? `${bound.address}:${bound.port}` : address,
+    address:
+      typeof bound === 'object' && bound !== null
+        ? `${bound.address.includes(':') ? `[${bound.address}]` : bound.address}:${bound.port}`
+        : address,
     close: () =>
       new Promise((resolve) => {
         server.close(() => resolve())
         server.closeAllConnections()
       }),
   }
+}
+
+/** Undefined when there is too much of it. */
+async function bodyOf(request: IncomingMessage): Promise<string | undefined> {
+  const chunks: Buffer[] = []
+  let bytes = 0
+  for await (const chunk of request as AsyncIterable<Buffer>) {
+    bytes += chunk.byteLength
+    if (bytes > mostBodyBytes) return undefined
+    chunks.push(chunk)
+  }
+  return Buffer.concat(chunks).toString('utf8')
 }
 
 function listen(server: Server, address: string): Promise<void> {

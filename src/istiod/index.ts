@@ -1,4 +1,8 @@
 // The control plane process: reads the cluster, serves xDS and certificates, writes what the mesh needs back.
-export { mayDebug, syncOf } from './debug.ts'
-export { type DiscoveryProcess, runDiscovery } from './discovery.ts'
+export { debugPages } from './debug.ts'
+export { mayDebug } from './debug-access.ts'
+export { type DiscoveryPorts, type DiscoveryProcess, runDiscovery } from './discovery.ts'
 export { type DiscoveryFlags, type DiscoverySettings, readSettings, SettingError } from './settings.ts'
+export { type StatusTypesOptions, statusTypes } from './status-types.ts'
+export { syncOf } from './sync-status.ts'
+export { admitControlPlane, exportedTypes } from './xds-service.ts'

@@ -1,11 +1,13 @@
 // What the control plane writes to the API server, by one process at a time: root certificates, conditions, addresses, the renewed root.
 import { setTimeout as sleep } from 'node:timers/promises'
 import { resources } from '../api/index.ts'
+import type { ProblemLog } from '../config/index.ts'
 import { type AmbientIndex, type AmbientInputs, runAddressAllocation } from '../discovery/ambient/index.ts'
 import { type KubeClient, runLeaderElection } from '../kube/index.ts'
 import type { Scope } from '../observability/index.ts'
 import type { OpenAuthority } from './authority.ts'
 import type { Cluster } from './cluster.ts'
+import { writeProblems } from './problem-writer.ts'
 import { distributeRoot } from './root-distribution.ts'
 import type { DiscoverySettings } from './settings.ts'
 import { writeConditions } from './status-writer.ts'
@@ -17,6 +19,7 @@ export interface Leadership {
   readonly index: AmbientIndex
   readonly inputs: AmbientInputs
   readonly ca: OpenAuthority
+  readonly problems: ProblemLog
   readonly log: Scope
 }
 
@@ -39,7 +42,7 @@ export async function lead(leadership: Leadership, signal: AbortSignal): Promise
 }
 
 async function write(
-  { settings, client, cluster, index, inputs, ca, log }: Leadership,
+  { settings, client, cluster, index, inputs, ca, problems, log }: Leadership,
   signal: AbortSignal,
 ): Promise<void> {
   const allocation = settings.ambient.allocateAddresses
@@ -67,6 +70,7 @@ async function write(
     await Promise.all([
       distributeRoot(client, cluster.informers.namespaces, ca.authority, log, signal),
       ca.rotate(signal),
+      writeProblems(client, problems, settings.podName, log, signal),
       ...(settings.writeStatus ? [writeConditions(client, cluster, index.conditions, log, signal)] : []),
     ])
   } finally {

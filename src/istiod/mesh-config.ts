@@ -1,70 +1,130 @@
-// The mesh config in force: the mounted file if there is one, else the ConfigMap of this revision. Followed while the process runs.
+// The mesh config and mesh networks in force: the mounted file if there is one, else the ConfigMap of this revision, over a shared
+// ConfigMap if one is named. Followed while the process runs; what cannot be read leaves the last valid one in force.
 import { readFileSync, unwatchFile, watchFile } from 'node:fs'
 import { type KubeObject, resources } from '../api/index.ts'
-import { defaultMeshConfig, type MeshConfig, readMeshConfig } from '../config/index.ts'
+import {
+  defaultMeshConfig,
+  type MeshConfig,
+  type MeshNetworks,
+  mergeMeshConfig,
+  readMeshNetworks,
+} from '../config/index.ts'
 import type { KubeClient } from '../kube/index.ts'
 import type { Scope } from '../observability/index.ts'
 import type { DiscoverySettings } from './settings.ts'
 
 export interface MeshConfigInForce extends AsyncDisposable {
   readonly current: MeshConfig
-  /** Resolves when the source has been read once. */
+  readonly networks: MeshNetworks
+  /** Resolves when all sources have been read once and are valid: without that, nothing may be served. */
   readonly synced: Promise<void>
   /** Calls the listener with each new config. Returns the function that ends the subscription. */
   subscribe(listener: (config: MeshConfig) => void): () => void
 }
 
+type Settings = Pick<
+  DiscoverySettings,
+  'namespace' | 'revision' | 'meshConfigFile' | 'meshNetworksFile' | 'sharedMeshConfig'
+>
+
 interface ConfigMap extends KubeObject {
   data?: Record<string, string>
 }
 
-export function followMeshConfig(client: KubeClient, settings: DiscoverySettings, log: Scope): MeshConfigInForce {
-  const defaults = defaultMeshConfig(settings.namespace)
+interface Source {
+  readonly where: string
+  /** Undefined until it is read, and when there is nothing. */
+  text: string | undefined
+  readonly synced: Promise<void>
+}
+
+export function followMeshConfig(client: KubeClient, settings: Settings, log: Scope): MeshConfigInForce {
+  const { namespace } = settings
+  const defaults = defaultMeshConfig(namespace)
   const listeners = new Set<(config: MeshConfig) => void>()
   const stack = new AsyncDisposableStack()
+  const valid = Promise.withResolvers<void>()
   let current = defaults
+  let networks: MeshNetworks = { networks: {} }
+  let allRead = false
 
-  function take(yaml: string, where: string): void {
-    const reading = readMeshConfig(yaml, defaults, where)
+  const ownName = settings.revision === 'default' ? 'istio' : `istio-${settings.revision}`
+  const sources = [
+    ...(settings.sharedMeshConfig === '' ? [] : [followConfigMap(settings.sharedMeshConfig, 'mesh', takeConfig)]),
+    followFileOr(settings.meshConfigFile, () => followConfigMap(ownName, 'mesh', takeConfig), takeConfig),
+  ]
+  const networkSource = followFileOr(
+    settings.meshNetworksFile,
+    () => followConfigMap(ownName, 'meshNetworks', takeNetworks),
+    takeNetworks,
+  )
+
+  function takeConfig(): void {
+    if (!allRead) return
+    const layers = sources.map(({ text = '', where }) => ({ yaml: text, where }))
+    const reading = mergeMeshConfig(layers, defaults)
     if (reading.kind === 'invalid') {
       log.error('the mesh config is invalid; the last valid one stays', { problem: reading.problem })
       return
     }
     current = reading.config
+    valid.resolve()
     for (const listener of [...listeners]) listener(current)
   }
 
-  function followFile(path: string): Promise<void> {
-    const read = (): void => {
-      const text = readIfThere(path)
-      if (text !== undefined) take(text, path)
-    }
-    read()
-    watchFile(path, { interval: 1_000, persistent: false }, read)
-    stack.defer(() => unwatchFile(path, read))
-    return Promise.resolve()
+  function takeNetworks(): void {
+    if (!allRead) return
+    const reading = readMeshNetworks(networkSource.text ?? '', networkSource.where)
+    if (reading.kind === 'read') networks = reading.networks
+    else log.error('the mesh networks are invalid; the last valid ones stay', { problem: reading.problem })
   }
 
-  function followConfigMap(): Promise<void> {
-    const name = settings.revision === 'default' ? 'istio' : `istio-${settings.revision}`
-    const { namespace } = settings
+  function followFileOr(path: string, otherwise: () => Source, changed: () => void): Source {
+    const text = readIfThere(path)
+    if (text === undefined) return otherwise()
+    const source: Source = { where: path, text, synced: Promise.resolve() }
+    const reread = (): void => {
+      const next = readIfThere(path)
+      // A file that vanishes for a moment is being replaced.
+      if (next === undefined || next === source.text) return
+      source.text = next
+      changed()
+    }
+    watchFile(path, { interval: 1_000, persistent: false }, reread)
+    stack.defer(() => unwatchFile(path, reread))
+    return source
+  }
+
+  function followConfigMap(name: string, key: string, changed: () => void): Source {
     const informer = stack.use(
       client.informer<ConfigMap>(resources.configMaps, { namespace, fieldSelector: `metadata.name=${name}` }),
     )
-    informer.subscribe((changes) => {
-      for (const change of changes) {
-        const yaml = change.kind === 'deleted' ? '' : (change.object.data?.mesh ?? '')
-        take(yaml, `ConfigMap ${namespace}/${name}`)
-      }
-    })
-    return informer.synced
+    const source: Source = { where: `ConfigMap ${namespace}/${name}: ${key}`, text: undefined, synced: informer.synced }
+    stack.defer(
+      informer.subscribe((changes) => {
+        for (const change of changes) source.text = change.kind === 'deleted' ? '' : (change.object.data?.[key] ?? '')
+        changed()
+      }),
+    )
+    return source
   }
 
-  const isMounted = readIfThere(settings.meshConfigFile) !== undefined
-  const synced = isMounted ? followFile(settings.meshConfigFile) : followConfigMap()
+  async function readAll(): Promise<void> {
+    await Promise.all([...sources, networkSource].map(({ synced }) => synced))
+    allRead = true
+    takeConfig()
+    takeNetworks()
+    await valid.promise
+  }
+
+  const synced = readAll()
+  synced.catch(() => {})
   return {
     get current() {
       return current
+    },
+    get networks() {
+      return networks
     },
     synced,
     subscribe(listener) {

@@ -13,6 +13,10 @@ describe('settings', () => {
     assert.equal(settings.trustedNodeAccounts, 'istio-system/ztunnel')
     assert.equal(settings.checkNodeIdentity, true)
     assert.equal(settings.debugAuth, true)
+    assert.equal(settings.plainGrpcAddress, '')
+    assert.equal(settings.introspectionAddress, 'localhost:9876')
+    assert.deepEqual(settings.authenticates, { onTls: true, onPlaintext: false })
+    assert.equal(settings.restrictsExport, true)
     assert.equal(settings.streamsPerSecond, 25)
   })
 
@@ -28,9 +32,15 @@ describe('settings', () => {
   for (const [flags, env, message] of [
     [{ shutdownDuration: 'soon' }, {}, /--shutdownDuration: expected a duration/],
     [{ keepaliveMaxServerConnectionAge: '-1s' }, {}, /--keepaliveMaxServerConnectionAge/],
-    [{ grpcAddr: ':15010' }, {}, /plaintext xDS is not served/],
+    [{ grpcAddr: '15010' }, {}, /--grpcAddr: expected host:port or :port/],
+    [{ clusterAliases: 'a=c,b=c' }, {}, /More than one cluster alias for cluster id: c/],
+    [{ tlsCertFile: 'x' }, {}, /expected all three or none/],
+    [{ tlsMinVersion: '1.1' }, {}, /--tls-min-version: expected 1.2 or 1.3/],
+    [{ tlsCipherSuites: 'TLS_NULL' }, {}, /--tls-cipher-suites: expected some of/],
+    [{}, { PILOT_INSECURE_MULTICLUSTER_KUBECONFIG_OPTIONS: 'all' }, /expected some of exec/],
+    [{}, { PILOT_REMOTE_CLUSTER_TIMEOUT: '-1s' }, /PILOT_REMOTE_CLUSTER_TIMEOUT: expected a duration/],
     [{}, { ENABLE_LEADER_ELECTION: 'maybe' }, /ENABLE_LEADER_ELECTION: expected true or false/],
-    [{}, { ISTIO_GPRC_MAXRECVMSGSIZE: 'big' }, /ISTIO_GPRC_MAXRECVMSGSIZE: expected a number/],
+    [{}, { ISTIO_GPRC_MAXRECVMSGSIZE: 'big' }, /ISTIO_GPRC_MAXRECVMSGSIZE: expected a whole number/],
   ] as const) {
     test(`say what is wrong: ${message.source}`, () => {
       assert.throws(

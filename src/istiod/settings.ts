@@ -1,11 +1,32 @@
 // The settings of the control plane process: flags and environment, read once.
 import { type AmbientSettings, defaultAmbientSettings } from '../discovery/ambient/index.ts'
-import { parseGoDuration } from './go-duration.ts'
+import { riskyKubeconfigOptions } from '../kube/index.ts'
+import { opensslNames } from './cipher-suites.ts'
+import {
+  duration,
+  listenAddress,
+  parseClusterAliases,
+  SettingError,
+  settingReader,
+  splitList,
+} from './setting-reader.ts'
 
 export interface DiscoveryFlags {
   readonly kubeconfig?: string
   readonly namespace?: string
   readonly meshConfig?: string
+  readonly networksConfig?: string
+  readonly configDir?: string
+  readonly clusterRegistriesNamespace?: string
+  readonly clusterAliases?: string
+  readonly revision?: string
+  readonly caCertFile?: string
+  readonly tlsCertFile?: string
+  readonly tlsKeyFile?: string
+  readonly tlsCipherSuites?: string
+  readonly tlsMinVersion?: string
+  readonly ctrlz_address?: string
+  readonly ctrlz_port?: string
   readonly domain?: string
   readonly clusterID?: string
   readonly httpAddr?: string
@@ -25,9 +46,24 @@ export interface DiscoverySettings {
   readonly revision: string
   readonly clusterId: string
   readonly meshConfigFile: string
+  readonly meshNetworksFile: string
+  /** Name of a ConfigMap whose mesh config lies under the primary one; empty: none. */
+  readonly sharedMeshConfig: string
+  /** Empty: mesh configuration comes from the cluster, unless mesh config names other sources. */
+  readonly configDir: string
+  /** Where the Secrets of remote clusters are. */
+  readonly clusterRegistriesNamespace: string
+  readonly clusterAliases: ReadonlyMap<string, string>
+  /** How long a remote cluster may hold up the start; 0: as long as it takes. */
+  readonly remoteClusterTimeoutMs: number
+  readonly allowedKubeconfigOptions: readonly string[]
   /** Empty: that listener is off. */
   readonly httpAddress: string
   readonly secureGrpcAddress: string
+  /** xDS without TLS, for clients that are then nobody. Off unless asked for. */
+  readonly plainGrpcAddress: string
+  readonly introspectionAddress: string
+  readonly serving: ServingFiles
   readonly monitoringAddress: string
   readonly shutdownMs: number
   readonly keepaliveMs: number
@@ -36,12 +72,18 @@ export interface DiscoverySettings {
   readonly customHosts: readonly string[]
   readonly tokenAudiences: readonly string[]
   readonly trustedNodeAccounts: string
+  readonly trustedGatewayCidrs: readonly string[]
+  readonly authenticates: { readonly onTls: boolean; readonly onPlaintext: boolean }
+  /** Configuration is passed on to control planes of the system namespace alone. */
+  readonly restrictsExport: boolean
+  readonly servesCertificates: boolean
   readonly checkNodeIdentity: boolean
   /** False: node proxies of ambient mode are turned away. */
   readonly servesNodeProxies: boolean
   readonly quietTimes: { readonly afterMs: number; readonly maxMs: number }
   readonly streamsPerSecond: number
   readonly maxReceiveBytes: number
+  readonly maxConcurrentStreams: number
   readonly debugOnHttp: boolean
   readonly debugAuth: boolean
   readonly debugNamespaces: readonly string[]
@@ -56,8 +98,16 @@ export interface DiscoverySettings {
   readonly ambient: AmbientSettings
 }
 
-export class SettingError extends Error {
-  readonly code = 'INVALID_SETTING'
+export { SettingError } from './setting-reader.ts'
+
+/** Where the certificate of the TLS port may be found, and how it is offered. */
+export interface ServingFiles {
+  readonly certFile: string
+  readonly keyFile: string
+  readonly caFile: string
+  readonly minVersion: 'TLSv1.2' | 'TLSv1.3'
+  /** IANA names of the suites of TLS 1.2; empty: the default ones. */
+  readonly cipherSuites: readonly string[]
 }
 
 const day = 86_400
@@ -68,15 +118,10 @@ export function readSettings(
   env: Readonly<Record<string, string | undefined>>,
   availableCores: number,
 ): DiscoverySettings {
-  const read = reader(env)
+  const read = settingReader(env)
   const namespace = flags.namespace ?? (env.POD_NAMESPACE || 'istio-system')
-  const revision = env.REVISION || 'default'
+  const revision = flags.revision || env.REVISION || 'default'
   const clusterId = flags.clusterID ?? (env.CLUSTER_ID || 'Kubernetes')
-  if (flags.grpcAddr) {
-    throw new SettingError(
-      '--grpcAddr: plaintext xDS is not served; use --secureGRPCAddr with a token or a certificate',
-    )
-  }
   const connectionAge = flags.keepaliveMaxServerConnectionAge
   return {
     kubeconfig: flags.kubeconfig,
@@ -85,9 +130,19 @@ export function readSettings(
     revision,
     clusterId,
     meshConfigFile: flags.meshConfig ?? './etc/istio/config/mesh',
-    httpAddress: flags.httpAddr ?? ':8080',
-    secureGrpcAddress: flags.secureGRPCAddr ?? ':15012',
-    monitoringAddress: flags.monitoringAddr ?? ':15014',
+    meshNetworksFile: flags.networksConfig ?? './etc/istio/config/meshNetworks',
+    sharedMeshConfig: env.SHARED_MESH_CONFIG ?? '',
+    configDir: flags.configDir ?? '',
+    clusterRegistriesNamespace: flags.clusterRegistriesNamespace || namespace,
+    clusterAliases: parseClusterAliases(flags.clusterAliases ?? ''),
+    remoteClusterTimeoutMs: read.duration('PILOT_REMOTE_CLUSTER_TIMEOUT', 30_000),
+    allowedKubeconfigOptions: allowedKubeconfigOptions(read.list('PILOT_INSECURE_MULTICLUSTER_KUBECONFIG_OPTIONS', '')),
+    httpAddress: listenAddress('--httpAddr', flags.httpAddr ?? ':8080'),
+    secureGrpcAddress: listenAddress('--secureGRPCAddr', flags.secureGRPCAddr ?? ':15012'),
+    plainGrpcAddress: listenAddress('--grpcAddr', flags.grpcAddr ?? ''),
+    monitoringAddress: listenAddress('--monitoringAddr', flags.monitoringAddr ?? ':15014'),
+    introspectionAddress: introspectionAddress(flags),
+    serving: servingFiles(flags),
     shutdownMs: duration('--shutdownDuration', flags.shutdownDuration, 10_000),
     keepaliveMs: duration('--keepaliveInterval', flags.keepaliveInterval, 30_000),
     keepaliveTimeoutMs: duration('--keepaliveTimeout', flags.keepaliveTimeout, 10_000),
@@ -96,6 +151,13 @@ export function readSettings(
     customHosts: read.list('ISTIOD_CUSTOM_HOST', ''),
     tokenAudiences: read.list('TOKEN_AUDIENCES', 'istio-ca'),
     trustedNodeAccounts: env.CA_TRUSTED_NODE_ACCOUNTS ?? `${namespace}/ztunnel`,
+    trustedGatewayCidrs: read.list('TRUSTED_GATEWAY_CIDR', ''),
+    authenticates: {
+      onTls: read.flag('XDS_AUTH', true),
+      onPlaintext: read.flag('XDS_AUTH_PLAINTEXT', false),
+    },
+    restrictsExport: read.flag('ENABLE_XDS_API_GENERATOR_AUTH', true),
+    servesCertificates: read.flag('ENABLE_CA_SERVER', true),
     checkNodeIdentity: read.flag('PILOT_ENABLE_XDS_IDENTITY_CHECK', true),
     servesNodeProxies: read.flag('PILOT_ENABLE_AMBIENT', true),
     quietTimes: {
@@ -104,6 +166,7 @@ export function readSettings(
     },
     streamsPerSecond: read.number('PILOT_MAX_REQUESTS_PER_SECOND', 0) || Math.min(15 + 5 * availableCores, 100),
     maxReceiveBytes: read.number('ISTIO_GPRC_MAXRECVMSGSIZE', 64 * 1024 * 1024),
+    maxConcurrentStreams: read.number('ISTIO_GPRC_MAXSTREAMS', 100_000),
     debugOnHttp: read.flag('ENABLE_DEBUG_ON_HTTP', true),
     debugAuth: read.flag('ENABLE_DEBUG_ENDPOINT_AUTH', true),
     debugNamespaces: read.list('DEBUG_ENDPOINT_AUTH_ALLOWED_NAMESPACES', ''),
@@ -133,34 +196,38 @@ export function readSettings(
   }
 }
 
-function duration(name: string, text: string | undefined, fallbackMs: number): number {
-  if (text === undefined || text === '') return fallbackMs
-  const ms = parseGoDuration(text)
-  if (ms === undefined || ms < 0) throw new SettingError(`${name}: expected a duration such as 30s, not "${text}"`)
-  return ms
+function allowedKubeconfigOptions(options: readonly string[]): readonly string[] {
+  const unknown = options.find((option) => !(riskyKubeconfigOptions as readonly string[]).includes(option))
+  if (unknown === undefined) return options
+  throw new SettingError(
+    `PILOT_INSECURE_MULTICLUSTER_KUBECONFIG_OPTIONS: expected some of ${riskyKubeconfigOptions.join(', ')}, not "${unknown}"`,
+  )
 }
 
-function reader(env: Readonly<Record<string, string | undefined>>) {
-  return {
-    flag(name: string, fallback: boolean): boolean {
-      const text = env[name]
-      if (text === undefined || text === '') return fallback
-      if (/^(true|t|1)$/i.test(text)) return true
-      if (/^(false|f|0)$/i.test(text)) return false
-      throw new SettingError(`${name}: expected true or false, not "${text}"`)
-    },
-    number(name: string, fallback: number): number {
-      const text = env[name]
-      if (text === undefined || text === '') return fallback
-      const value = Number(text)
-      if (!Number.isFinite(value)) throw new SettingError(`${name}: expected a number, not "${text}"`)
-      return value
-    },
-    duration: (name: string, fallbackMs: number): number => duration(name, env[name], fallbackMs),
-    list: (name: string, fallback: string): readonly string[] =>
-      (env[name] ?? fallback)
-        .split(',')
-        .map((entry) => entry.trim())
-        .filter((entry) => entry !== ''),
+function introspectionAddress({
+  ctrlz_address: host = 'localhost',
+  ctrlz_port: port = '9876',
+}: DiscoveryFlags): string {
+  // 0 is off, as no fixed port could be told to anybody.
+  return port === '0' ? '' : listenAddress('--ctrlz_port', `${host.includes(':') ? `[${host}]` : host}:${port}`)
+}
+
+function servingFiles(flags: DiscoveryFlags): ServingFiles {
+  const { tlsCertFile: certFile = '', tlsKeyFile: keyFile = '', caCertFile: caFile = '' } = flags
+  const given = [certFile, keyFile, caFile].filter((file) => file !== '').length
+  if (given !== 0 && given !== 3) {
+    throw new SettingError('--tlsCertFile, --tlsKeyFile and --caCertFile: expected all three or none')
   }
+  const version = flags.tlsMinVersion || '1.2'
+  if (version !== '1.2' && version !== '1.3') {
+    throw new SettingError(`--tls-min-version: expected 1.2 or 1.3, not "${version}"`)
+  }
+  const cipherSuites = splitList(flags.tlsCipherSuites ?? '')
+  const unknown = cipherSuites.find((suite) => !Object.hasOwn(opensslNames, suite))
+  if (unknown !== undefined) {
+    throw new SettingError(
+      `--tls-cipher-suites: expected some of ${Object.keys(opensslNames).join(', ')}, not "${unknown}"`,
+    )
+  }
+  return { certFile, keyFile, caFile, minVersion: `TLSv${version}`, cipherSuites }
 }

@@ -30,4 +30,12 @@ export async function createKubeClient(
   return clientOf(await loadConnection(options), options)
 }
 export { type Applied, type ApplyOptions, applyManifests, deleteManifests } from './manifests/apply.ts'
-export { describeProblem, type Manifest, ManifestError, type ManifestProblem, readManifests } from './manifests/read.ts'
+export {
+  describeProblem,
+  type Manifest,
+  ManifestError,
+  type ManifestProblem,
+  parseField,
+  parseManifests,
+  readManifests,
+} from './manifests/read.ts'

@@ -2,7 +2,7 @@
 export type { Connection } from './server/connection.ts'
 export { authorizeNode, type NodeType, nodeTypes, type ProxyNode, parseNode } from './server/node.ts'
 export { createPushLane, type PushLane, type QuietTimes, type Wave } from './server/push-lane.ts'
-export { createXdsServer, type XdsServer, type XdsServerOptions } from './server/server.ts'
+export { type AuthenticateCaller, createXdsServer, type XdsServer, type XdsServerOptions } from './server/server.ts'
 export { StreamError } from './server/stream-error.ts'
 export type { ServedType, Watch } from './server/watch.ts'
 export type * from './types.ts'

@@ -49,6 +49,7 @@ async function startControlPlane(): Promise<ControlPlane> {
     secureGRPCAddr: '127.0.0.1:0',
     monitoringAddr: '127.0.0.1:0',
     meshConfig: join(stateDir, 'no-mesh-config'),
+    ctrlz_port: '0',
   }
   const env = { ROOT_CA_DIR: join(stateDir, 'no-cacerts'), POD_NAME: 'istiod-1' }
   const settings = readSettings(flags, env, 2)

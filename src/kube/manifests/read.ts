@@ -83,7 +83,8 @@ function filesOf(input: string): string[] {
     .map((name) => join(input, name))
 }
 
-function parseManifests(text: string, file: string, problems: ManifestProblem[]): Manifest[] {
+/** The objects of one file's text. What is wrong is added to `problems`. */
+export function parseManifests(text: string, file: string, problems: ManifestProblem[]): Manifest[] {
   const lines = new LineCounter()
   const documents = parseAllDocuments(text, { lineCounter: lines, uniqueKeys: true })
   if (!Array.isArray(documents)) return []

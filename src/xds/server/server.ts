@@ -22,8 +22,7 @@ export interface XdsServerOptions {
   readonly types: readonly ServedType[]
   /** Types that are answered once a request. */
   readonly oneShots?: readonly OneShotType[]
-  /** The verified identities of a caller; undefined where callers are not authenticated; rejects when they are and this one is nobody. */
-  readonly authenticate: (call: AnyCall) => Promise<readonly string[] | undefined>
+  readonly authenticate: AuthenticateCaller
   /** Check the node's namespace and service account against the identities. */
   readonly checkNodeIdentity: boolean
   /** Throws a StreamError for nodes that are not served. */
@@ -40,8 +39,12 @@ export interface XdsServerOptions {
   readonly log: Scope
 }
 
+/** The verified identities of a caller; undefined where callers are not authenticated; rejects when they are and this one is nobody. */
+export type AuthenticateCaller = (call: AnyCall) => Promise<readonly string[] | undefined>
+
 export interface XdsServer {
-  addTo(server: Server): void
+  /** `authenticate`: for the callers of this server, where that differs from the others. */
+  addTo(server: Server, authenticate?: AuthenticateCaller): void
   connections(): readonly Connection[]
   /** Ends every stream with UNAVAILABLE, so that clients go to another replica, and stops the pushes. */
   close(): void
@@ -81,7 +84,12 @@ export function createXdsServer(options: XdsServerOptions): XdsServer {
     return !closed && (options.isReady?.() ?? true) && types.every(({ source }) => source.synced)
   }
 
-  async function accept(call: AnyCall, outlet: Outlet, requests: Requests): Promise<void> {
+  async function accept(
+    call: AnyCall,
+    outlet: Outlet,
+    requests: Requests,
+    authenticate: AuthenticateCaller,
+  ): Promise<void> {
     if (!isReady()) {
       throw new StreamError(status.UNAVAILABLE, 'server is not ready to serve discovery information')
     }
@@ -90,7 +98,7 @@ export function createXdsServer(options: XdsServerOptions): XdsServer {
     } catch (cause) {
       throw new StreamError(status.RESOURCE_EXHAUSTED, `request rate limit exceeded: ${(cause as Error).message}`)
     }
-    const identities = await identitiesOf(call)
+    const identities = await identitiesOf(call, authenticate)
     let connection: Connection | undefined
     let node: core.Node | undefined
     requests.start((request) => {
@@ -113,9 +121,9 @@ export function createXdsServer(options: XdsServerOptions): XdsServer {
     if (call.cancelled || call.destroyed) end()
   }
 
-  async function identitiesOf(call: AnyCall): Promise<readonly string[] | undefined> {
+  async function identitiesOf(call: AnyCall, authenticate: AuthenticateCaller): Promise<readonly string[] | undefined> {
     try {
-      return await options.authenticate(call)
+      return await authenticate(call)
     } catch (error) {
       log.warn('a stream was refused', { peer: call.getPeer(), reason: messageOf(error) })
       throw new StreamError(status.UNAUTHENTICATED, 'authentication failure')
@@ -156,17 +164,17 @@ export function createXdsServer(options: XdsServerOptions): XdsServer {
     return `${started}/${versions}`
   }
 
-  function serve(kind: Request['kind'], call: AnyCall): void {
+  function serve(kind: Request['kind'], call: AnyCall, authenticate: AuthenticateCaller): void {
     const outlet = outletOf(call, (error) => refuse(call, error, metrics, log))
     const requests = requestsOf(kind, call, outlet)
-    accept(call, outlet, requests).catch((error: unknown) => outlet.fail(error))
+    accept(call, outlet, requests, authenticate).catch((error: unknown) => outlet.fail(error))
   }
 
   return {
-    addTo(server) {
+    addTo(server, authenticate = options.authenticate) {
       server.addService(discoveryService, {
-        DeltaAggregatedResources: (call: DeltaCall) => serve('delta', call),
-        StreamAggregatedResources: (call: SotwCall) => serve('sotw', call),
+        DeltaAggregatedResources: (call: DeltaCall) => serve('delta', call, authenticate),
+        StreamAggregatedResources: (call: SotwCall) => serve('sotw', call, authenticate),
       })
     },
     connections: () => [...connections.keys()].sort((a, b) => (a.id < b.id ? -1 : 1)),

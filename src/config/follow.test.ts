@@ -3,7 +3,7 @@ import { describe, test } from 'node:test'
 import type { KubeObject, ObjectKey } from '../api/index.ts'
 import type { Informer, ObjectChange } from '../kube/index.ts'
 import { silentLogging } from '../observability/index.ts'
-import { followInformer } from './kubernetes-source.ts'
+import { followInformer } from './follow.ts'
 
 type Thing = KubeObject<{ ok: boolean }>
 const thing = (name: string, ok: boolean, labels: Record<string, string> = {}): Thing => ({
@@ -29,6 +29,7 @@ function follow(takesBroken = false) {
   const errors: string[] = []
   let waves = 0
   followInformer<Thing>({
+    resource: { group: '', version: 'v1', kind: 'Thing', plural: 'things', namespaced: true },
     informer,
     sink: {
       set: (object) => void kept.set(object.metadata.name, object),
@@ -40,7 +41,7 @@ function follow(takesBroken = false) {
     },
     takesBroken,
     accepts: ({ metadata }) => metadata.labels?.rev !== 'other',
-    problems: ({ spec }) => (spec?.ok === true ? [] : ['spec.ok: expected true']),
+    problems: ({ spec }) => (spec?.ok === true ? [] : [{ field: 'spec.ok', message: 'expected true' }]),
     log: {
       ...silentLogging().scope('test'),
       error: (message, fields) => void errors.push(`${message}: ${fields?.problems}`),

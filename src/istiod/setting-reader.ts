@@ -1,0 +1,78 @@
+// Reads flags and environment variables, and says of a wrong one what was expected.
+import { parseGoDuration } from './go-duration.ts'
+
+export class SettingError extends Error {
+  readonly code = 'INVALID_SETTING'
+}
+
+export type Environment = Readonly<Record<string, string | undefined>>
+
+export function duration(name: string, text: string | undefined, fallbackMs: number): number {
+  if (text === undefined || text === '') return fallbackMs
+  const ms = parseGoDuration(text)
+  if (ms === undefined || ms < 0) throw new SettingError(`${name}: expected a duration such as 30s, not "${text}"`)
+  return ms
+}
+
+/** `host:port`, `:port`, or empty for a listener that is off. */
+export function listenAddress(name: string, text: string): string {
+  if (text === '') return text
+  const port = Number(/^(?:.*):(\d{1,5})$/.exec(text)?.[1] ?? Number.NaN)
+  if (!(port >= 0 && port <= 65_535)) throw new SettingError(`${name}: expected host:port or :port, not "${text}"`)
+  return text
+}
+
+export interface SettingReader {
+  flag(name: string, fallback: boolean): boolean
+  /** A whole number that is not negative. */
+  number(name: string, fallback: number): number
+  duration(name: string, fallbackMs: number): number
+  list(name: string, fallback: string): readonly string[]
+}
+
+export function settingReader(env: Environment): SettingReader {
+  return {
+    flag(name, fallback) {
+      const text = env[name]
+      if (text === undefined || text === '') return fallback
+      if (/^(true|t|1)$/i.test(text)) return true
+      if (/^(false|f|0)$/i.test(text)) return false
+      throw new SettingError(`${name}: expected true or false, not "${text}"`)
+    },
+    number(name, fallback) {
+      const text = env[name]
+      if (text === undefined || text === '') return fallback
+      const value = Number(text)
+      if (!Number.isSafeInteger(value) || value < 0) {
+        throw new SettingError(`${name}: expected a whole number that is not negative, not "${text}"`)
+      }
+      return value
+    },
+    duration: (name, fallbackMs) => duration(name, env[name], fallbackMs),
+    list: (name, fallback) => splitList(env[name] ?? fallback),
+  }
+}
+
+/** The entries of a list written with commas. */
+export function splitList(text: string): readonly string[] {
+  return text
+    .split(',')
+    .map((entry) => entry.trim())
+    .filter((entry) => entry !== '')
+}
+
+/** `alias=cluster,…`: the cluster of each alias. */
+export function parseClusterAliases(text: string): ReadonlyMap<string, string> {
+  const clusters = new Map<string, string>()
+  for (const entry of splitList(text)) {
+    const [alias = '', cluster = '', ...more] = entry.split('=')
+    if (alias === '' || cluster === '' || more.length > 0) {
+      throw new SettingError(`--clusterAliases: expected alias=cluster, not "${entry}"`)
+    }
+    if ([...clusters.values()].includes(cluster)) {
+      throw new SettingError(`--clusterAliases: More than one cluster alias for cluster id: ${cluster}`)
+    }
+    clusters.set(alias, cluster)
+  }
+  return clusters
+}
