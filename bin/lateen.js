@@ -5,15 +5,18 @@ import { existsSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 
 const here = (path) => fileURLToPath(new URL(path, import.meta.url))
-const own = here('../node_modules/node/bin/node')
+// That of a checkout, or the one that a project has beside the package: npm install lateen node@24.
+const beside = [here('../node_modules/node/bin/node'), here('../../node/bin/node')].find(existsSync)
+const isCheckout = existsSync(here('../src/commands/main.ts'))
 
 if (Number(process.versions.node.split('.')[0]) >= 24) {
-  await import(existsSync(here('../src/commands/main.ts')) ? '../src/commands/main.ts' : '../dist/commands/main.js')
-} else if (existsSync(own)) {
-  const { status, signal } = spawnSync(own, process.argv.slice(1), { stdio: 'inherit' })
+  await import(isCheckout ? '../src/commands/main.ts' : '../dist/commands/main.js')
+} else if (beside !== undefined && process.execPath !== beside) {
+  const { status, signal } = spawnSync(beside, process.argv.slice(1), { stdio: 'inherit' })
   if (signal) process.kill(process.pid, signal)
   process.exitCode = status ?? 1
 } else {
-  process.stderr.write(`lateen needs Node.js 24 or newer; this is ${process.version}. In a checkout, run npm ci.\n`)
+  const remedy = isCheckout ? 'run npm ci, which brings one' : 'npm install node@24 brings one, just for this folder'
+  process.stderr.write(`lateen needs Node.js 24 or newer; this is ${process.version}: ${remedy}\n`)
   process.exitCode = 1
 }

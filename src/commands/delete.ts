@@ -10,18 +10,18 @@ export function create(): Command {
     .description('Delete objects, named by manifests (-f) or as KIND NAME…')
     .argument('[kind]', 'kind, plural or short name: pod, svc, authorizationpolicy')
     .argument('[names...]', 'names of the objects')
-    .option('-f, --filename <file>', 'file, folder or - for standard input; may be repeated', collect, [])
+    .option('-f, --filename <file>', 'file, folder or - for standard input; may be repeated', collect)
     .option('--ignore-not-found', 'objects that do not exist are no error')
   return withConnectionOptions(command).action(
     async (
       kind: string | undefined,
       names: string[],
-      options: ConnectionOptions & { filename: string[]; ignoreNotFound?: boolean },
+      options: ConnectionOptions & { filename?: string[]; ignoreNotFound?: boolean },
     ) => {
-      if (options.filename.length === 0 && (kind === undefined || names.length === 0)) {
+      if (options.filename === undefined && (kind === undefined || names.length === 0)) {
         throw new UsageError('nothing to delete: give -f FILE, or KIND NAME')
       }
-      const manifests = manifestsOf(options.filename)
+      const manifests = manifestsOf(options.filename ?? [])
       await withClient(options, async (client, namespace) => {
         for (const { resource, object } of await deleteManifests(client, manifests, { namespace })) {
           process.stdout.write(`${nameOf(resource, object.metadata.name)} deleted\n`)

@@ -7,8 +7,8 @@ export function create(): Command {
   return new Command('down')
     .description('End the mesh of this machine and remove everything it left: processes, namespaces, rules, state.')
     .option('--state-dir <dir>', 'state directory of the mesh', defaultStateDir())
-    .option('--keep-state', 'keep what the API holds for the next "lateen up"', false)
-    .action(async ({ stateDir, keepState }: { stateDir: string; keepState: boolean }) => {
+    .option('--keep-state', 'keep what the API holds for the next "lateen up"')
+    .action(async ({ stateDir, keepState = false }: { stateDir: string; keepState?: boolean }) => {
       const there = await down({ stateDir, keepState })
       process.stdout.write(there ? `The mesh of ${stateDir} is gone.\n` : `There is no mesh in ${stateDir}.\n`)
     })

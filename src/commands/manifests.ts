@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs'
 import type { Resource } from '../api/index.ts'
 import { type Manifest, readManifests } from '../kube/index.ts'
 
-export function collect(value: string, before: readonly string[]): readonly string[] {
+export function collect(value: string, before: readonly string[] = []): readonly string[] {
   return [...before, value]
 }
 

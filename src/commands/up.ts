@@ -1,16 +1,16 @@
 // `lateen up`: a running mesh on this machine.
-import { existsSync } from 'node:fs'
+import { fileURLToPath } from 'node:url'
 import { Command, InvalidArgumentError } from 'commander'
 import { reportSampleCheck, up, upDetached } from '../standalone/index.ts'
 import { defaultStateDir } from '../util/index.ts'
 import { collect, manifestsOf } from './manifests.ts'
 
 interface Flags {
-  readonly filename: readonly string[]
+  readonly filename?: readonly string[]
   readonly nodes: number
   readonly stateDir: string
-  readonly detach: boolean
-  readonly check: boolean
+  readonly detach?: boolean
+  readonly check?: boolean
   readonly mesh: boolean
   readonly sample: boolean
 }
@@ -22,12 +22,11 @@ export function create(): Command {
       '-f, --filename <file>',
       'manifests to apply: file, folder or -; may be repeated (default: the sample)',
       collect,
-      [],
     )
     .option('--nodes <number>', 'how many nodes', parseCount, 2)
     .option('--state-dir <dir>', 'where everything is kept', defaultStateDir())
-    .option('--detach', 'run in the background', false)
-    .option('--check', 'verify the running sample, report, and end', false)
+    .option('--detach', 'run in the background')
+    .option('--check', 'start, verify that the sample works as it should, report, and end')
     .option('--no-mesh', 'pods and services only')
     .option('--no-sample', 'apply nothing when there is no -f')
     .action(async (flags: Flags) => {
@@ -43,8 +42,8 @@ async function run(flags: Flags): Promise<number> {
   }
   const stop = new AbortController()
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => stop.abort())
-  const sample = new URL('../../samples/bookinfo', import.meta.url).pathname
-  const files = flags.filename.length === 0 && flags.sample && existsSync(sample) ? [sample] : flags.filename
+  const sample = fileURLToPath(new URL('../../samples/bookinfo', import.meta.url))
+  const files = flags.filename ?? (flags.sample ? [sample] : [])
   return up({
     stateDir: flags.stateDir,
     nodes: flags.nodes,
