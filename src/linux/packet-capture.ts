@@ -9,6 +9,7 @@ import type { NetworkNamespace } from './types.ts'
 const AF_PACKET = 17
 /** ETH_P_ALL in network byte order. */
 const allProtocols = 0x0300
+const SO_RCVBUF = 8
 const SO_RCVBUFFORCE = 33
 const kernelBufferBytes = 32 * 1024 * 1024
 const maxPacketBytes = 256 * 1024
@@ -30,7 +31,10 @@ export function capturePackets(
   )
   const size = Buffer.alloc(4)
   size.writeInt32LE(kernelBufferBytes)
-  checked('setsockopt', libc().setsockopt(fd, SOL_SOCKET, SO_RCVBUFFORCE, size, size.length))
+  // Beyond the system's limit needs a privilege over the whole machine; without it, the limit has to do.
+  if (libc().setsockopt(fd, SOL_SOCKET, SO_RCVBUFFORCE, size, size.length) !== 0) {
+    checked('setsockopt', libc().setsockopt(fd, SOL_SOCKET, SO_RCVBUF, size, size.length))
+  }
   announceActivity(fd)
   const buffer = Buffer.allocUnsafe(maxPacketBytes)
   const closing = new AbortController()
