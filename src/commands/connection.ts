@@ -38,7 +38,8 @@ export async function connectionOf(options: ConnectionOptions): Promise<Connecti
     return await loadConnection()
   } catch (error) {
     throw new UsageError(
-      `no API server to talk to: start one with "lateen up", or give --kubeconfig (${(error as Error).message})`,
+      `no API server to talk to: start one with "lateen up", or name a running one: --state-dir, --kubeconfig or KUBECONFIG`,
+      { cause: error },
     )
   }
 }

@@ -10,6 +10,8 @@ const program = new Command('lateen')
 /** Errors that say all a user needs: their stack would only hide it. Anything else is a fault of ours. */
 const plainCodes = new Set<unknown>(['USAGE', 'INVALID_MANIFEST', 'INVALID_SETTING'])
 
+const unreachable = 'Is the mesh running? "lateen status" tells, "lateen up" starts it.'
+
 function isPlain(error: unknown): boolean {
   const { code, name } = error as { code?: unknown; name?: unknown }
   return plainCodes.has(code) || name === 'KubeError' || name === 'StandaloneError'
@@ -30,6 +32,7 @@ try {
 } catch (error) {
   const text =
     error instanceof Error ? (isPlain(error) ? error.message : (error.stack ?? error.message)) : String(error)
-  process.stderr.write(`${text}\n`)
+  const advice = (error as { reason?: unknown } | undefined)?.reason === 'Unreachable' ? `\n${unreachable}` : ''
+  process.stderr.write(`${text}${advice}\n`)
   process.exitCode = 1
 }

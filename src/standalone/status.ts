@@ -29,6 +29,11 @@ export async function status(stateDir: string): Promise<StatusReport> {
   const first = supervised
     ? `lateen up (process ${up.pid}): ${up.progress}${up.message ? `: ${up.message}` : ''}`
     : `lateen up is not running${up.message ? ` (${up.message})` : ''}: nothing restarts what ends. "lateen up" takes over, "lateen down" cleans up.`
+  if (!supervised && records.length === 0) {
+    const why = up.message ? `failed: ${up.message}` : 'stopped'
+    const text = `The mesh of ${paths.stateDir} ${why}. "lateen up" starts it again with what its API holds, "lateen down" removes it.`
+    return { text, healthy: false }
+  }
   const parts = [first, formatTable(processRows(records))]
   const allRun = records.length > 0 && records.every(isRunning)
   let reached = false

@@ -1,16 +1,14 @@
 // `lateen up`: an instance from its first step to the signal that ends it.
 import { mkdir } from 'node:fs/promises'
-import { resources } from '../api/index.ts'
 import { applyManifests, type KubeClient, type Manifest } from '../kube/index.ts'
 import { unreadiness, waitUntil } from './cluster-wait.ts'
 import { StandaloneError } from './error.ts'
 import { choosePort, type Instance, startInstance } from './instance.ts'
 import { runningUp, writeUpRecord } from './instance-lock.ts'
-import type { Pod } from './node/types.ts'
 import { instancePaths } from './paths.ts'
 import { ensurePrerequisites, systemPath } from './prerequisites.ts'
-import { formatTable, podRows, processRows } from './report.ts'
 import { runRootless } from './rootless.ts'
+import { overview, whatToTry } from './summary.ts'
 
 export interface UpOptions {
   readonly stateDir: string
@@ -55,7 +53,8 @@ export async function up(options: UpOptions): Promise<number> {
     instance = await startInstance({ ...options, paths, step: progress.step, note: progress.note })
     if (options.manifests.length > 0) await applyUserManifests(instance.client, options, progress)
     progress.done()
-    options.print(await summary(instance, paths.kubeconfig))
+    options.print(await overview(instance))
+    if (options.check === undefined) options.print(whatToTry(paths, options.mesh))
     await writeUpRecord(paths.stateDir, 'running')
     if (options.check !== undefined) return await options.check(instance, options.print)
     await aborted(options.signal)
@@ -113,26 +112,6 @@ function progressPrinter(print: (line: string) => void): Progress {
     note: (message) => print(`  ${message}`),
     done,
   }
-}
-
-async function summary(instance: Instance, kubeconfig: string): Promise<string> {
-  const [pods, namespaces] = await Promise.all([
-    instance.client.list<Pod>(resources.pods),
-    instance.client.list(resources.namespaces),
-  ])
-  return [
-    '',
-    formatTable(processRows(instance.supervisor.records)),
-    '',
-    formatTable(podRows(pods.items, namespaces.items)),
-    '',
-    'The mesh is running. In another terminal:',
-    `  export KUBECONFIG=${kubeconfig}`,
-    '  kubectl get pods -A',
-    '  lateen status',
-    '  lateen logs -f -n istio-system ds/ztunnel',
-    'Ctrl-C or "lateen down" ends everything.',
-  ].join('\n')
 }
 
 function aborted(signal: AbortSignal): Promise<void> {
