@@ -3,6 +3,7 @@ import { readFile } from 'node:fs/promises'
 import { getCACertificates } from 'node:tls'
 import { create } from '@bufbuild/protobuf'
 import { Client, credentials, Metadata, type ServiceError, status } from '@grpc/grpc-js'
+import { AbandonableCredentials } from '../../grpc/index.ts'
 import { ca } from '../../proto/index.ts'
 import { acceptServerNames } from '../../util/index.ts'
 import type { WorkloadCertificate } from '../types.ts'
@@ -34,6 +35,8 @@ export interface CaClientOptions {
   /** Ask for certificates of other identities than the token's own, as a node proxy does; the answer is then checked to be for that identity. */
   readonly impersonate: boolean
   readonly timeoutMs?: number
+  /** The longest time for one TLS handshake. */
+  readonly handshakeTimeoutMs?: number
   readonly warn?: (message: string) => void
 }
 
@@ -46,7 +49,7 @@ export interface CaClient extends AsyncDisposable {
 /** Throws a CertificateError (CA_CONFIGURATION) when the address cannot be used; connects at the first request. */
 export function createCaClient(options: CaClientOptions): CaClient {
   const target = targetOf(options.address)
-  let channel: { readonly client: Client; readonly rootsPem: string } | undefined
+  let channel: (Channel & { readonly rootsPem: string }) | undefined
   let isClosed = false
 
   async function currentClient(): Promise<Client> {
@@ -60,15 +63,15 @@ export function createCaClient(options: CaClientOptions): CaClient {
     }
     if (isClosed) throw new CertificateError('CLOSED', 'the CA client is closed')
     if (channel?.rootsPem === rootsPem) return channel.client
-    const client = openChannel(target, rootsPem, options.alternativeHostname)
-    channel?.client.close()
-    channel = { client, rootsPem }
-    return client
+    const opened = openChannel(target, rootsPem, options)
+    channel?.close()
+    channel = { ...opened, rootsPem }
+    return channel.client
   }
 
   function close(): void {
     isClosed = true
-    channel?.client.close()
+    channel?.close()
     channel = undefined
   }
 
@@ -131,15 +134,30 @@ async function readRootFile(path: string): Promise<string> {
   }
 }
 
-function openChannel(target: string, rootsPem: string, alternativeHostname: string | undefined): Client {
-  const checkServerIdentity = acceptServerNames(alternativeHostname)
-  const channelCredentials = credentials.createSsl(Buffer.from(rootsPem), null, null, { checkServerIdentity })
-  return new Client(target, channelCredentials, {
+interface Channel {
+  readonly client: Client
+  close(): void
+}
+
+function openChannel(target: string, rootsPem: string, options: CaClientOptions): Channel {
+  const checkServerIdentity = acceptServerNames(options.alternativeHostname)
+  const channelCredentials = new AbandonableCredentials(
+    credentials.createSsl(Buffer.from(rootsPem), null, null, { checkServerIdentity }),
+    options.handshakeTimeoutMs ?? 10_000,
+  )
+  const client = new Client(target, channelCredentials, {
     'grpc.keepalive_time_ms': 300_000,
     // The certificates' owner spaces its retries itself; a longer pause here would only hide the CA's return.
     'grpc.initial_reconnect_backoff_ms': 500,
     'grpc.max_reconnect_backoff_ms': 5_000,
   })
+  return {
+    client,
+    close() {
+      client.close()
+      channelCredentials.abandon()
+    },
+  }
 }
 
 async function requestMetadata(options: CaClientOptions): Promise<Metadata> {

@@ -1,9 +1,9 @@
 // One connection and one delta stream, from connecting to its end.
 import { fromBinary, toBinary } from '@bufbuild/protobuf'
 import { type ChannelOptions, Client, connectivityState, credentials, Metadata, type ServiceError } from '@grpc/grpc-js'
+import { AbandonableCredentials } from '../../grpc/index.ts'
 import { discovery } from '../../proto/index.ts'
 import { acceptServerNames } from '../../util/index.ts'
-import { AbandonableCredentials } from './abandonable-credentials.ts'
 import type { DeltaRequest } from './holdings.ts'
 import type { DeltaClientOptions } from './options.ts'
 import type { StreamEnd } from './recycling.ts'
@@ -24,7 +24,7 @@ export async function openDeltaStream(
 ): Promise<DeltaStream> {
   const metadata = new Metadata()
   for (const [name, value] of Object.entries(await options.headers())) metadata.set(name, value)
-  const channel = await channelCredentials(options)
+  const channel = await channelCredentials(options, connectTimeoutMs)
   const client = new Client(options.address, channel, channelOptions(options))
   const ended = Promise.withResolvers<StreamEnd>()
   const call = client.makeBidiStreamRequest(
@@ -73,11 +73,11 @@ function watchUntilReady(client: Client, onReady: () => void): void {
   look()
 }
 
-async function channelCredentials(options: DeltaClientOptions) {
+async function channelCredentials(options: DeltaClientOptions, connectTimeoutMs: number) {
   if (options.transport.kind === 'plaintext') return credentials.createInsecure()
   const roots = Buffer.from(await options.transport.roots())
   const checkServerIdentity = acceptServerNames(options.transport.alternativeName)
-  return new AbandonableCredentials(credentials.createSsl(roots, null, null, { checkServerIdentity }))
+  return new AbandonableCredentials(credentials.createSsl(roots, null, null, { checkServerIdentity }), connectTimeoutMs)
 }
 
 function channelOptions(options: DeltaClientOptions): ChannelOptions {

@@ -1,5 +1,5 @@
-// TLS channel credentials whose handshakes can be broken off: closing a grpc-js channel leaves a handshake under way open for ever
-// when the server says nothing.
+// TLS channel credentials whose handshakes end: grpc-js leaves a handshake under way open for ever when the server says nothing,
+// one socket each attempt, also after the channel is closed.
 import type { Socket } from 'node:net'
 import { ChannelCredentials } from '@grpc/grpc-js'
 
@@ -9,9 +9,13 @@ export class AbandonableCredentials extends ChannelCredentials {
   readonly #inner: ChannelCredentials
   readonly #handshakes = new Set<Socket>()
 
-  constructor(inner: ChannelCredentials) {
+  readonly #timeoutMs: number
+
+  /** `timeoutMs`: the longest time for one handshake. */
+  constructor(inner: ChannelCredentials, timeoutMs: number) {
     super()
     this.#inner = inner
+    this.#timeoutMs = timeoutMs
   }
 
   /** Ends every handshake under way. */
@@ -33,9 +37,11 @@ export class AbandonableCredentials extends ChannelCredentials {
     return {
       connect: async (socket) => {
         this.#handshakes.add(socket)
+        const timer = setTimeout(() => socket.destroy(new Error('the TLS handshake took too long')), this.#timeoutMs)
         try {
           return await connector.connect(socket)
         } finally {
+          clearTimeout(timer)
           this.#handshakes.delete(socket)
         }
       },
