@@ -2,7 +2,7 @@
 import type { ResourceChange } from '../types.ts'
 
 export interface QuietTimes {
-  /** How long nothing new must have come, in milliseconds. */
+  /** How long nothing new must have come, in milliseconds. 0: changes are pushed at the end of the turn they come in. */
   readonly afterMs: number
   /** The longest a change waits. */
   readonly maxMs: number
@@ -18,6 +18,8 @@ export interface PushLane {
 export function createPushLane(times: QuietTimes, push: (wave: Wave) => void): PushLane {
   let waiting = new Map<string, Map<string, ResourceChange>>()
   let timer: NodeJS.Timeout | undefined
+  let isDue = false
+  let closed = false
   let firstAt = 0
   let lastAt = 0
 
@@ -29,6 +31,12 @@ export function createPushLane(times: QuietTimes, push: (wave: Wave) => void): P
       return
     }
     timer = undefined
+    flush()
+  }
+
+  function flush(): void {
+    isDue = false
+    if (closed) return
     const wave = new Map([...waiting].map(([typeUrl, changes]) => [typeUrl, [...changes.values()]]))
     waiting = new Map()
     push(wave)
@@ -40,12 +48,18 @@ export function createPushLane(times: QuietTimes, push: (wave: Wave) => void): P
       const merged = waiting.get(typeUrl) ?? new Map<string, ResourceChange>()
       waiting.set(typeUrl, merged)
       for (const change of changes) merged.set(change.name, mergeChange(merged.get(change.name), change))
+      if (times.afterMs === 0) {
+        if (!isDue) queueMicrotask(flush)
+        isDue = true
+        return
+      }
       lastAt = performance.now()
       if (timer !== undefined) return
       firstAt = lastAt
       timer = setTimeout(fire, times.afterMs)
     },
     close() {
+      closed = true
       clearTimeout(timer)
       timer = undefined
       waiting.clear()
