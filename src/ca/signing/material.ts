@@ -52,11 +52,12 @@ export function signingMaterial(pem: MaterialPem, at?: Date): SigningMaterial {
   }
 }
 
-/** True when both send the same chain and the same roots. */
+/** True when both send the same chain, the same roots and the same revocations. */
 export function isSameMaterial(a: SigningMaterial, b: SigningMaterial): boolean {
   return (
     certificatePem(a.certificate) === certificatePem(b.certificate) &&
     a.chain.join('') === b.chain.join('') &&
+    a.crl === b.crl &&
     isSameBundle(a.rootBundle, b.rootBundle)
   )
 }

@@ -3,8 +3,9 @@ import { X509Certificate } from 'node:crypto'
 import { test } from 'node:test'
 import { makeCa, makeRequest } from '../../../test/support/ca.ts'
 import { memorySecretStore } from '../../../test/support/secret-store.ts'
+import { certificateBlocks } from '../client/index.ts'
 import { createAuthority } from './authority.ts'
-import { rotateRoot, runRootRotator } from './rotation.ts'
+import { type RotationOptions, rotateRoot, runRootRotator } from './rotation.ts'
 import { loadOrCreateSelfSigned, materialOfSecret } from './self-signed.ts'
 
 const options = { organization: 'cluster.local', ttlSeconds: 1000 }
@@ -16,11 +17,14 @@ async function world() {
   const clock = { now: () => new Date(start) }
   const { material } = await loadOrCreateSelfSigned(store, { ...options, now: () => clock.now() })
   const authority = createAuthority({ material, defaultTtlSeconds: 60, maxTtlSeconds: 600, now: () => clock.now() })
-  const rotate = () => rotateRoot({ store, secretName, authority, graceRatio: 0.2, ...options, now: () => clock.now() })
+  const rotateWith = (more: Partial<RotationOptions>) =>
+    rotateRoot({ store, secretName, authority, graceRatio: 0.2, ...options, now: () => clock.now(), ...more })
+  const rotate = () => rotateWith({})
   return {
     store,
     authority,
     rotate,
+    rotateWith,
     setTime: (seconds: number) => {
       clock.now = () => new Date(start + seconds * 1000)
     },
@@ -65,6 +69,56 @@ test('near its end the root is renewed with its key, and old leaves stay good', 
   assert.match(root.subject, /O=cluster\.local/)
   assert.equal(store.secrets.get(secretName)?.data['root-cert.pem'], authority.rootBundle)
   assert.equal((await rotate()).kind, 'unchanged')
+})
+
+test('a root with a new key is trusted by everybody before it signs, and the old one as long as it lasts', async () => {
+  const { authority, store, setTime, rotateWith } = await world()
+  const rotate = () => rotateWith({ overlapSeconds: 60 })
+  const old = authority.rootBundle
+  const csrPem = await makeRequest({ key: 'ecP256' })
+  const sign = async () => {
+    const chain = await authority.sign({ csrPem, identities: ['spiffe://t/ns/a/sa/b'], validitySeconds: 60 })
+    return { leaf: new X509Certificate(chain[0] ?? ''), roots: certificateBlocks(chain.at(-1) ?? '') }
+  }
+  const isSignedBy = (leaf: X509Certificate, root: string) => leaf.verify(new X509Certificate(root).publicKey)
+  setTime(850)
+  assert.equal((await rotate()).kind, 'announced')
+  const during = await sign()
+  assert.equal(during.roots.length, 2)
+  assert.ok(isSignedBy(during.leaf, old))
+  const next = during.roots.find((root) => root !== old) ?? ''
+  setTime(900)
+  assert.equal((await rotate()).kind, 'unchanged')
+  setTime(911)
+  assert.equal((await rotate()).kind, 'rotated')
+  const after = await sign()
+  assert.ok(isSignedBy(after.leaf, next))
+  assert.deepEqual(after.roots, [next, old])
+  assert.equal(store.secrets.get(secretName)?.data['next-ca-key.pem'], undefined)
+  assert.equal((await rotate()).kind, 'unchanged')
+  setTime(1_700)
+  assert.equal((await rotate()).kind, 'announced')
+  setTime(1_761)
+  assert.equal((await rotate()).kind, 'rotated')
+  assert.equal((await sign()).roots.includes(old), false)
+})
+
+test('another replica takes over an announced root without changing it', async () => {
+  const { authority, store, setTime, rotateWith } = await world()
+  const other = createAuthority({ material: authority.material, defaultTtlSeconds: 60, maxTtlSeconds: 600 })
+  setTime(850)
+  await rotateWith({ overlapSeconds: 60 })
+  const written = store.secrets.get(secretName)
+  assert.equal((await rotateWith({ authority: other, graceRatio: 0, overlapSeconds: 60 })).kind, 'reloaded')
+  assert.equal(other.rootBundle, authority.rootBundle)
+  assert.equal(store.secrets.get(secretName), written)
+})
+
+test('with too little time left to announce another, the root is renewed with its key', async () => {
+  const { authority, setTime, rotateWith } = await world()
+  setTime(950)
+  assert.equal((await rotateWith({ overlapSeconds: 60 })).kind, 'rotated')
+  assert.equal(certificateBlocks(authority.rootBundle).length, 1)
 })
 
 test("another replica's root is taken over", async () => {

@@ -1,9 +1,12 @@
-// Renewal of a self-signed root before it expires, with the same key, so that old and new certificates verify each other's leaves.
+// Renewal of a self-signed root before it expires: by a root with a new key, which everybody trusts for a while before it signs, or,
+// when there is no time for that, with the same key, so that old and new certificates verify each other's leaves.
 import { setTimeout as delay } from 'node:timers/promises'
+import { certificateBlocks, mergeBundles } from '../client/index.ts'
 import type { SelfAuthority } from './authority.ts'
-import { signingKeyFromPem } from './keys.ts'
+import { generatePrivateKey } from './generate-key.ts'
+import { type SigningKey, signingKeyFromPem, signingKeyOf } from './keys.ts'
 import { isSameMaterial } from './material.ts'
-import { pluggedSecretName, type SecretContent, type SecretStore, secretKeys } from './secrets.ts'
+import { pluggedSecretName, type SecretContent, type SecretStore, secretKeys, successorKeys } from './secrets.ts'
 import { materialOfSecret, selfSignedSecret } from './self-signed.ts'
 import { x509 } from './x509.ts'
 
@@ -14,6 +17,8 @@ export interface RotationOptions {
   /** Renew when at most this share of the lifetime is left; 0 only takes over what others write. */
   readonly graceRatio: number
   readonly ttlSeconds: number
+  /** How long a root with a new key is distributed before it signs; undefined renews with the same key. */
+  readonly overlapSeconds?: number
   /** The organisation of a new root when the old one cannot be read. */
   readonly organization: string
   readonly extraRoots?: string
@@ -27,6 +32,8 @@ export type RotationOutcome =
   /** Another replica has changed the Secret; its content is in force now. */
   | { readonly kind: 'reloaded' }
   | { readonly kind: 'rotated' }
+  /** The next root is in the bundle, and does not sign yet. */
+  | { readonly kind: 'announced' }
   /** The root in force stays. */
   | { readonly kind: 'failed'; readonly error: unknown }
 
@@ -36,12 +43,12 @@ export async function rotateRoot(options: RotationOptions): Promise<RotationOutc
   try {
     const secret = await store.read(secretName)
     if (secret === undefined) return { kind: 'missing' }
-    if (graceRatio > 0 && isNearExpiry(secret.data[secretKeys.certificate] ?? '', now(), graceRatio)) {
-      const renewed = await renewedSecret(options, secret)
-      const material = materialOfSecret(secretName, renewed, extraRoots)
-      await store.replace(secretName, renewed)
+    const step = graceRatio > 0 ? await nextStep(options, secret, now()) : undefined
+    if (step !== undefined) {
+      const material = materialOfSecret(secretName, step.secret, extraRoots)
+      await store.replace(secretName, step.secret)
       authority.replace(material)
-      return { kind: 'rotated' }
+      return { kind: step.kind }
     }
     const material = materialOfSecret(secretName, secret, extraRoots)
     if (isSameMaterial(material, authority.material)) return { kind: 'unchanged' }
@@ -74,31 +81,84 @@ export async function runRootRotator(options: RotatorOptions, signal: AbortSigna
   }
 }
 
-/** A certificate that cannot be read counts as near its end. */
-function isNearExpiry(certificatePemText: string, at: Date, graceRatio: number): boolean {
-  const certificate = parseCertificate(certificatePemText)
-  if (certificate === undefined) return true
-  const { notBefore, notAfter } = certificate
-  const lifetime = notAfter.getTime() - notBefore.getTime()
-  return notAfter.getTime() - at.getTime() <= lifetime * graceRatio
+interface Step {
+  readonly kind: 'rotated' | 'announced'
+  readonly secret: SecretContent
 }
 
-async function renewedSecret(options: RotationOptions, old: SecretContent): Promise<SecretContent> {
-  const { secretName, organization, ttlSeconds, extraRoots = '', now = () => new Date() } = options
-  const key = signingKeyFromPem(old.data[secretKeys.key] ?? '')
-  const oldCertificate = parseCertificate(old.data[secretKeys.certificate] ?? '')
-  const organizations = oldCertificate?.subjectName.getField('O') ?? []
-  const fresh = await selfSignedSecret(
+/** What is due with the Secret; undefined when nothing is. */
+async function nextStep(options: RotationOptions, secret: SecretContent, at: Date): Promise<Step | undefined> {
+  const successor = parseCertificate(secret.data[successorKeys.certificate] ?? '')
+  const overlapMs = (options.overlapSeconds ?? 0) * 1000
+  if (successor !== undefined && at.getTime() >= successor.notBefore.getTime() + overlapMs) {
+    return { kind: 'rotated', secret: promoted(secret, at) }
+  }
+  const current = parseCertificate(secret.data[secretKeys.certificate] ?? '')
+  if (current !== undefined && !isNearExpiry(current, at, options.graceRatio)) return undefined
+  const leftMs = current === undefined ? 0 : current.notAfter.getTime() - at.getTime()
+  const hasTime = options.overlapSeconds !== undefined && leftMs > overlapMs
+  if (!hasTime) return { kind: 'rotated', secret: await renewed(options, secret, at) }
+  return successor === undefined ? { kind: 'announced', secret: await announced(options, secret, at) } : undefined
+}
+
+function isNearExpiry({ notBefore, notAfter }: x509.X509Certificate, at: Date, graceRatio: number): boolean {
+  return notAfter.getTime() - at.getTime() <= (notAfter.getTime() - notBefore.getTime()) * graceRatio
+}
+
+/** The same key under a new certificate. A certificate that cannot be read counts as near its end. */
+async function renewed(options: RotationOptions, old: SecretContent, at: Date): Promise<SecretContent> {
+  return changed(old, await freshRoot(options, old, signingKeyFromPem(old.data[secretKeys.key] ?? ''), at))
+}
+
+async function announced(options: RotationOptions, old: SecretContent, at: Date): Promise<SecretContent> {
+  const { kind } = signingKeyFromPem(old.data[secretKeys.key] ?? '')
+  const fresh = await freshRoot(options, old, signingKeyOf(await generatePrivateKey(kind)), at)
+  const next = fresh[secretKeys.certificate] ?? ''
+  return changed(old, {
+    [successorKeys.certificate]: next,
+    [successorKeys.key]: fresh[secretKeys.key] ?? '',
+    [secretKeys.roots]: mergeBundles(old.data[secretKeys.roots] || (old.data[secretKeys.certificate] ?? ''), next),
+  })
+}
+
+/** The successor signs; roots that have not ended stay in the bundle. */
+function promoted(old: SecretContent, at: Date): SecretContent {
+  const { [successorKeys.certificate]: certificate = '', [successorKeys.key]: key = '' } = old.data
+  const stillGood = certificateBlocks(old.data[secretKeys.roots] ?? '').filter(
+    (pem) => new Date(parseCertificate(pem)?.notAfter ?? 0) > at,
+  )
+  const { data, ...rest } = changed(old, {
+    [secretKeys.certificate]: certificate,
+    [secretKeys.key]: key,
+    [secretKeys.roots]: mergeBundles(certificate, ...stillGood),
+  })
+  const { [successorKeys.certificate]: _certificate, [successorKeys.key]: _key, ...kept } = data
+  return { ...rest, data: kept }
+}
+
+async function freshRoot(
+  { secretName, organization, ttlSeconds, extraRoots = '' }: RotationOptions,
+  old: SecretContent,
+  key: SigningKey,
+  at: Date,
+): Promise<Readonly<Record<string, string>>> {
+  const before = parseCertificate(old.data[secretKeys.certificate] ?? '')
+  const organizations = before?.subjectName.getField('O') ?? []
+  const { data } = await selfSignedSecret(
     key,
     organizations.length > 0 ? organizations : [organization],
-    now(),
+    at,
     ttlSeconds,
     extraRoots,
     secretName === pluggedSecretName,
   )
+  return data
+}
+
+function changed(old: SecretContent, data: Readonly<Record<string, string>>): SecretContent {
   return {
     type: old.type,
-    data: { ...old.data, ...fresh.data },
+    data: { ...old.data, ...data },
     ...(old.version === undefined ? {} : { version: old.version }),
   }
 }

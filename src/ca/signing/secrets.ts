@@ -24,6 +24,9 @@ export const selfSignedSecretType = 'istio.io/ca-root'
 /** Marks a `cacerts` Secret whose content the CA made itself and may rotate. */
 export const generatedMark = 'istio-generated'
 
+/** Where the root that is to sign next waits until everybody trusts it. */
+export const successorKeys = { certificate: 'next-ca-cert.pem', key: 'next-ca-key.pem' } as const
+
 export const secretKeys = {
   certificate: 'ca-cert.pem',
   key: 'ca-key.pem',
