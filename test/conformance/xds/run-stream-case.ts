@@ -4,7 +4,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { Server, ServerCredentials } from '@grpc/grpc-js'
 import { syncOf } from '../../../src/istiod/index.ts'
 import { createMetricsRegistry, silentLogging } from '../../../src/observability/index.ts'
-import { createXdsServer, type XdsServer } from '../../../src/xds/index.ts'
+import { createXdsServer, type XdsServer, type XdsServerOptions } from '../../../src/xds/index.ts'
 import { createRegistry, type Pod, type Registry, type ServerChange, type Service } from './registry.ts'
 import { type CaseNode, type CaseStream, openStream, type Protocol, type Received, type SendFields } from './stream.ts'
 
@@ -68,7 +68,7 @@ export interface RunningServer {
 }
 
 /** Serves the registry without TLS, as the cases speak of the protocol alone. */
-export async function serve(registry: Registry): Promise<RunningServer> {
+export async function serve(registry: Registry, overrides: Partial<XdsServerOptions> = {}): Promise<RunningServer> {
   const xds = createXdsServer({
     types: registry.types,
     authenticate: async () => [],
@@ -78,6 +78,7 @@ export async function serve(registry: Registry): Promise<RunningServer> {
     quietTimes: { afterMs: 5, maxMs: 20 },
     metrics: createMetricsRegistry(),
     log: silentLogging().scope('xds'),
+    ...overrides,
   })
   const server = new Server()
   xds.addTo(server)
