@@ -1,11 +1,12 @@
 // A small mesh on one machine for tests: pods and nodes as network namespaces, a control plane in this process, node proxies as processes.
-import { type ChildProcess, execFileSync, spawn } from 'node:child_process'
+import { type ChildProcess, execFile, execFileSync, spawn } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import net from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { promisify } from 'node:util'
 import { createSocket, openNetworkNamespace } from '../../src/linux/index.ts'
 import { type AgentConnection, type AgentPod, listenNodeAgent, type NodeAgent } from './node-agent.ts'
 import { startControlPlane, type TestControlPlane } from './test-control-plane.ts'
@@ -38,6 +39,8 @@ export interface MeshLab extends AsyncDisposable {
   /** A server as an application of the pod runs it. */
   listen(pod: string, port: number, onSocket: (socket: net.Socket) => void, ip?: string): Promise<net.Server>
   exec(name: string, command: string, ...args: string[]): string
+  /** As exec, while this process goes on: the control plane is in it. Rejects when the command fails, or after ten seconds. */
+  run(name: string, command: string, ...args: string[]): Promise<string>
 }
 
 /** Every pod and node has an IPv6 address beside its IPv4 address 10.77.a.b: fd77::a:b. */
@@ -87,6 +90,7 @@ export async function createMeshLab(options: {
   addNamespace('fabric')
   ip('-n', namespaceName('fabric'), 'link', 'add', 'br0', 'type', 'bridge')
   ip('-n', namespaceName('fabric'), 'addr', 'add', `${fabricIp}/16`, 'dev', 'br0')
+  ip('-n', namespaceName('fabric'), 'addr', 'add', `${ipv6Of(fabricIp)}/64`, 'dev', 'br0', 'nodad')
   ip('-n', namespaceName('fabric'), 'link', 'set', 'br0', 'up')
   const attach = (name: string, address: string) => {
     addNamespace(name)
@@ -110,6 +114,7 @@ export async function createMeshLab(options: {
     ip('-n', namespaceName(name), 'addr', 'add', `${ipv6Of(address)}/64`, 'dev', 'eth0', 'nodad')
     ip('-n', namespaceName(name), 'link', 'set', 'eth0', 'up')
     ip('-n', namespaceName(name), 'route', 'add', 'default', 'via', fabricIp)
+    ip('-n', namespaceName(name), '-6', 'route', 'add', 'default', 'via', ipv6Of(fabricIp))
   }
   for (const [index, node] of options.nodes.entries()) attach(node, `10.77.1.${index + 1}`)
   for (const pod of options.pods) {
@@ -164,6 +169,10 @@ export async function createMeshLab(options: {
     namespaceName,
     namespacePath,
     exec,
+    async run(name, ...command) {
+      const all = ['netns', 'exec', namespaceName(name), ...command]
+      return (await promisify(execFile)('ip', all, { timeout: 10_000, maxBuffer: 64 * 1024 * 1024 })).stdout
+    },
     directory,
     launch: start,
     serveProxy: serve,

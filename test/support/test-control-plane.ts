@@ -197,7 +197,13 @@ function createSource(typeUrl: string): EditableSource {
     get: (name) => resources.get(name),
     lookup(key) {
       asked.add(key)
-      return [...resources.values()].filter(({ name }) => keysOf(name).includes(key))
+      const found = [...resources.values()].filter(({ name }) => keysOf(name).includes(key))
+      // With a service come its workloads, whatever the service was asked for by.
+      const names = new Set(found.map(({ name }) => name))
+      const members = [...resources.values()].filter(({ name }) =>
+        places.get(name)?.keys?.some((one) => names.has(one)),
+      )
+      return [...new Set([...found, ...members])]
     },
     namesOfNode: (node) => [...places].flatMap(([name, placed]) => (placed.node === node ? [name] : [])),
     subscribe(listener) {

@@ -1,0 +1,222 @@
+import assert from 'node:assert/strict'
+import { once } from 'node:events'
+import type net from 'node:net'
+import { join } from 'node:path'
+import { after, before, suite, test } from 'node:test'
+import { canRunLab, createMeshLab, ipv6Of, type LabProxy, type MeshLab } from '../support/mesh-lab.ts'
+import { announcePod, announceService, eventually, exchange, hostnameOf } from '../support/mesh-lab-content.ts'
+
+const client = { name: 'client', ip: '10.77.2.1', node: 'n1' }
+const server = { name: 'server', ip: '10.77.2.2', node: 'n2' }
+const outsider = { name: 'outsider', ip: '10.77.2.3' }
+const echo = { name: 'echo', vips: ['10.78.0.9', 'fd78::9'], ports: { 80: 8080 } }
+const echoTo = { ip: '10.78.0.9', port: 80 }
+
+const ignoreErrors = (socket: net.Socket): void => void socket.on('error', () => undefined)
+const answerBack = (socket: net.Socket): void => {
+  ignoreErrors(socket)
+  socket.pipe(socket)
+}
+
+/** The next bytes of a socket. */
+async function next(socket: net.Socket): Promise<string> {
+  const data = once(socket, 'data')
+  socket.resume()
+  return String((await data)[0])
+}
+
+async function say(socket: net.Socket, text: string): Promise<string> {
+  socket.write(text)
+  return next(socket)
+}
+
+const metricsOf = (lab: MeshLab, node: string): Promise<string> =>
+  lab.run(node, 'curl', '-sS', '-m', '5', 'http://127.0.0.1:15020/metrics')
+
+suite('the node proxy in its modes', { skip: canRunLab, timeout: 120_000 }, () => {
+  suite('with SOCKS5 and IPv6', () => {
+    let lab: MeshLab
+    let clientProxy: LabProxy
+    let serverProxy: LabProxy
+    const peers: (string | undefined)[] = []
+
+    before(async () => {
+      lab = await createMeshLab({ pods: [client, server, outsider], nodes: ['n1', 'n2'] })
+      announcePod(lab, client)
+      announcePod(lab, server, [echo])
+      announceService(lab, echo)
+      await lab.listen('server', 8080, (socket) => {
+        peers.push(socket.remoteAddress)
+        answerBack(socket)
+      })
+      await lab.listen(
+        'server',
+        8080,
+        (socket) => {
+          peers.push(socket.remoteAddress)
+          answerBack(socket)
+        },
+        ipv6Of(server.ip),
+      )
+      const env = { UNSTABLE_ENABLE_SOCKS5: 'true', AUTHZ_POLICY_INFO_LOGGING: 'true' }
+      ;[clientProxy, serverProxy] = await Promise.all([lab.startProxy('n1', env), lab.startProxy('n2', env)])
+    })
+    after(() => lab?.[Symbol.asyncDispose]())
+
+    const curl = (...args: string[]) => lab.run('client', 'curl', '-sS', '-m', '1', '--http0.9', ...args)
+
+    test('a SOCKS5 client reaches a service by address, and by name through the DNS proxy', async () => {
+      for (const [scheme, host] of [
+        ['socks5', echoTo.ip],
+        ['socks5h', hostnameOf('echo')],
+      ] as const) {
+        // The echo is no HTTP answer: curl reads it until its time is over.
+        const answer = curl('-d', 'x', '--proxy', `${scheme}://127.0.0.1:15080`, `http://${host}/`)
+        const text = await answer.catch((error: { stdout: string }) => error.stdout)
+        assert.match(text, /^POST \/ HTTP\/1\.1/)
+      }
+      await eventually(() => clientProxy.log().split('connection complete').length === 3, 'two log lines')
+      assert.match(clientProxy.log(), /connection complete.*dst\.service="echo\.default\.svc\.cluster\.local"/)
+      assert.match(
+        serverProxy.log(),
+        /\trbac\tno allow policies, allow\t.*src\.identity="spiffe:\/\/cluster\.local\/ns\/default\/sa\/client"/,
+      )
+    })
+
+    test('the ports of the proxy itself are refused as SOCKS5 targets', async () => {
+      await assert.rejects(curl('--proxy', 'socks5://127.0.0.1:15080', 'http://127.0.0.1:15080/'))
+      assert.match(clientProxy.log(), /connection failed.*attempted recursive call to ourselves/)
+    })
+
+    test('over IPv6 to a pod and to a service', async () => {
+      for (const to of [
+        { ip: ipv6Of(server.ip), port: 8080 },
+        { ip: 'fd78::9', port: 80 },
+      ]) {
+        assert.equal(await exchange(lab, 'client', to, 'six'), 'six')
+        assert.equal(peers.at(-1), ipv6Of(client.ip))
+      }
+      await eventually(
+        () =>
+          /connection complete.*src\.addr=\[fd77::2:1\]:\d+ .*dst\.addr=\[fd77::2:2\]:15008 dst\.hbone_addr=\[fd77::2:2\]:8080.*direction="outbound"/.test(
+            clientProxy.log(),
+          ),
+        'a log line',
+      )
+      assert.equal(await exchange(lab, 'outsider', { ip: ipv6Of(server.ip), port: 8080 }, 'plain'), 'plain')
+      assert.equal(peers.at(-1), ipv6Of(outsider.ip))
+    })
+  })
+
+  test('addresses are asked for when they are needed, and known ones are not asked for again', async () => {
+    await using lab = await createMeshLab({ pods: [client, server, outsider], nodes: ['n1', 'n2'], onDemand: true })
+    announcePod(lab, client)
+    announcePod(lab, server, [echo])
+    announceService(lab, echo)
+    await lab.listen('server', 8080, answerBack)
+    await lab.listen('outsider', 9000, answerBack)
+    const env = { XDS_ON_DEMAND: 'true', ISTIO_META_DNS_CAPTURE: 'false' }
+    const [clientProxy] = await Promise.all([lab.startProxy('n1', env), lab.startProxy('n2', env)])
+    const answers = await Promise.all(
+      Array.from({ length: 20 }, (_, index) => exchange(lab, 'client', echoTo, `call ${index}`)),
+    )
+    assert.deepEqual(
+      answers,
+      Array.from({ length: 20 }, (_, index) => `call ${index}`),
+    )
+    assert.ok(lab.controlPlane.asked.has('/10.78.0.9'))
+    await eventually(
+      () => /connection complete.*dst\.identity="spiffe:.*\/sa\/server"/.test(clientProxy.log()),
+      'HBONE',
+    )
+    assert.equal(await exchange(lab, 'client', { ip: outsider.ip, port: 9000 }, 'plain'), 'plain')
+    assert.ok(lab.controlPlane.asked.has(`/${outsider.ip}`))
+  })
+
+  test('dedicated mode serves the one workload it is named for', async () => {
+    await using lab = await createMeshLab({ pods: [client, server], nodes: ['n1', 'n2'] })
+    const dedicated = { ...client, name: 'dedicated', ip: '10.77.2.1' }
+    announcePod(lab, dedicated)
+    announcePod(lab, server, [echo])
+    announceService(lab, echo)
+    await lab.listen('server', 8080, answerBack)
+    await lab.startProxy('n2')
+    // Of the process's own connections only those to other workloads carry the mark.
+    lab.exec('client', 'nft', 'insert rule ip mesh nat_out ip daddr 10.77.0.1 accept')
+    const proxy = lab.launch('client', {
+      PROXY_MODE: 'dedicated',
+      PROXY_WORKLOAD_INFO: 'default/dedicated/dedicated',
+      PACKET_MARK: '1337',
+    })
+    const ready = async () => {
+      const answer = lab.run('client', 'curl', '-sS', '-m', '2', 'http://127.0.0.1:15021/healthz/ready')
+      return (await answer.catch(() => '')) === 'ready\n'
+    }
+    await eventually(ready, 'readiness')
+    assert.equal(await exchange(lab, 'client', echoTo, 'from a dedicated proxy'), 'from a dedicated proxy')
+    await proxy.logged(
+      /connection complete.*src\.identity="spiffe:\/\/cluster\.local\/ns\/default\/sa\/dedicated".*dst\.identity="spiffe:.*\/sa\/server"/,
+    )
+    assert.equal(await proxy.stop(), 0)
+  })
+
+  test('a successor takes over without a moment in which the pod is not served', async () => {
+    await using lab = await createMeshLab({ pods: [client, server], nodes: ['n1', 'n2', 'spare'] })
+    announcePod(lab, client)
+    announcePod(lab, server, [echo])
+    announceService(lab, echo)
+    await lab.listen('server', 8080, answerBack)
+    const [, old] = await Promise.all([lab.startProxy('n1'), lab.startProxy('n2')])
+    const long = await lab.connect('client', echoTo)
+    ignoreErrors(long)
+    assert.equal(await say(long, 'before'), 'before')
+    let failures = 0
+    let calls = 0
+    let running = true
+    const calling = (async () => {
+      while (running) {
+        calls += 1
+        const text = `call ${calls}`
+        if ((await exchange(lab, 'client', echoTo, text).catch(() => undefined)) !== text) failures += 1
+      }
+    })()
+    // As in a rollout, the successor is a pod of its own; what it serves is the same.
+    const successor = lab.launch('spare', { NODE_NAME: 'n2', INPOD_UDS: join(lab.directory, 'n2.sock') })
+    await lab.serveProxy('n2')
+    const stopped = old.stop()
+    await old.logged(/shutting down/)
+    await eventually(() => successor.log().includes('connection complete'), 'the successor carries connections')
+    assert.equal(await say(long, 'during'), 'during')
+    long.end()
+    assert.equal(await stopped, 0)
+    const seen = calls
+    await eventually(() => calls > seen + 20, 'calls after the hand-over')
+    running = false
+    await calling
+    assert.equal(failures, 0)
+  })
+
+  test('connections that do not end are cut at the drain deadline', async () => {
+    await using lab = await createMeshLab({ pods: [client, server], nodes: ['n1', 'n2'] })
+    announcePod(lab, client)
+    announcePod(lab, server, [echo])
+    announceService(lab, echo)
+    await lab.listen('server', 8080, answerBack)
+    const [, proxy] = await Promise.all([
+      lab.startProxy('n1'),
+      lab.startProxy('n2', { CONNECTION_TERMINATION_DEADLINE: '1s' }),
+    ])
+    const socket = await lab.connect('client', echoTo)
+    ignoreErrors(socket)
+    assert.equal(await say(socket, 'hello'), 'hello')
+    const closed = new Promise((resolve) => socket.once('close', resolve))
+    const startedAt = performance.now()
+    assert.equal(await proxy.stop(), 0)
+    const tookMs = performance.now() - startedAt
+    assert.ok(tookMs > 900 && tookMs < 4000, `${tookMs}`)
+    await closed
+    assert.match(proxy.log(), /drain duration expired with pending connections, forcefully shutting down/)
+    assert.match(proxy.log(), /connection complete.*error="connection failed to drain within the timeout"/)
+    assert.match(await metricsOf(lab, 'n1'), /istio_tcp_connections_closed_total/)
+  })
+})
