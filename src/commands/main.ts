@@ -20,7 +20,7 @@ function isPlain(error: unknown): boolean {
 const [first, second] = process.argv.slice(2)
 const name = first === 'help' ? second : first
 for (const entry of commands) {
-  if (entry.name === name) {
+  if (name !== undefined && (entry.name === name || entry.alias === name)) {
     const { create } = await entry.load()
     program.addCommand(create(), { hidden: entry.hidden === true })
   } else {

@@ -4,6 +4,8 @@ import type { Command } from 'commander'
 export interface CommandEntry {
   readonly name: string
   readonly summary: string
+  /** A second, shorter name. */
+  readonly alias?: string
   /** Not listed by help: run by other processes, not by people. */
   readonly hidden?: boolean
   readonly load: () => Promise<{ create: () => Command }>
@@ -23,6 +25,18 @@ export const commands: readonly CommandEntry[] = [
   { name: 'delete', summary: 'Delete objects', load: () => import('./delete.ts') },
   { name: 'exec', summary: 'Run a command in a container', load: () => import('./exec.ts') },
   { name: 'logs', summary: 'Print the log of a container', load: () => import('./logs.ts') },
+  {
+    name: 'proxy-status',
+    alias: 'ps',
+    summary: 'Show the proxies of the mesh and whether they are in sync',
+    load: () => import('./proxy-status.ts'),
+  },
+  {
+    name: 'ztunnel-config',
+    alias: 'zc',
+    summary: 'Show what a node proxy knows',
+    load: () => import('./ztunnel-config.ts'),
+  },
   { name: 'kubeconfig', summary: 'Print the path of the kubeconfig', load: () => import('./kubeconfig.ts') },
   { name: 'sample', summary: 'Run a service of the bookinfo sample', hidden: true, load: () => import('./sample.ts') },
   { name: 'version', summary: 'Print the version', load: () => import('./version.ts') },

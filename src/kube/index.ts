@@ -15,6 +15,7 @@ export {
 export { isKubeError, KubeError } from './errors.ts'
 export type { KubeLog } from './informer.ts'
 export { type LeaderElectionOptions, type LeaseTimes, runLeaderElection } from './leader-election.ts'
+export { openPodPort, type PodAnswer, type PodPort, requestPod } from './port-forward.ts'
 export type * from './types.ts'
 
 /**
