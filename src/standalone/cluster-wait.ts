@@ -25,14 +25,17 @@ export async function waitForApi(connect: () => Promise<KubeClient>, signal: Abo
   }
 }
 
-/** Resolves when `unmet` returns nothing any more; `note` hears of what is missing when that changes. */
+/** Waiting is silent for so long, and between two notes. */
+const quietMs = 15_000
+
+/** Resolves when `unmet` returns nothing any more; `note` hears of what is missing when that takes long. */
 export async function waitUntil(
   client: KubeClient,
   unmet: (lists: { pods: readonly Pod[]; nodes: readonly KubeObject[] }) => readonly string[],
   options: {
     readonly timeoutMs: number
     readonly signal: AbortSignal
-    readonly note: (missing: readonly string[]) => void
+    readonly note: (message: string) => void
   },
 ): Promise<void> {
   await using pods = client.informer<Pod>(resources.pods)
@@ -40,11 +43,14 @@ export async function waitUntil(
   await Promise.all([pods.synced, nodes.synced])
   const { promise, resolve, reject } = Promise.withResolvers<void>()
   let missing: readonly string[] = []
+  let saidAt = Date.now()
   const look = () => {
-    const now = unmet({ pods: pods.list(), nodes: nodes.list() })
-    if (now.length === 0) resolve()
-    else if (now.join() !== missing.join()) options.note(now)
-    missing = now
+    missing = unmet({ pods: pods.list(), nodes: nodes.list() })
+    if (missing.length === 0) resolve()
+    else if (Date.now() - saidAt >= quietMs) {
+      saidAt = Date.now()
+      options.note(`waiting for ${missing.join(', ')}`)
+    }
   }
   const onAbort = () => reject(options.signal.reason)
   options.signal.addEventListener('abort', onAbort, { once: true })

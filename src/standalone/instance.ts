@@ -96,7 +96,7 @@ export async function startInstance(options: InstanceOptions): Promise<Instance>
         plan.nodes.flatMap(({ name }) =>
           nodes.some((node) => node.metadata.name === name && isReady(node, startedAt)) ? [] : [`node ${name}`],
         ),
-      { timeoutMs: readyMs, signal, note: () => undefined },
+      { timeoutMs: readyMs, signal, note },
     )
     step(options.mesh ? 'control plane, node agents, node proxies, DNS' : 'DNS')
     await waitForSystemPods(client, options, plan)
@@ -222,6 +222,6 @@ async function waitForSystemPods(client: KubeClient, options: InstanceOptions, p
         const missing = ours.length < count ? [`${namespace}/${prefix}* (${ours.length} of ${count} created)`] : []
         return [...missing, ...ours.map(unreadiness).filter((why) => why !== undefined)]
       }),
-    { timeoutMs: readyMs, signal: options.signal, note: () => undefined },
+    { timeoutMs: readyMs, signal: options.signal, note: options.note },
   )
 }

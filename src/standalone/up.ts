@@ -84,7 +84,7 @@ async function applyUserManifests(client: KubeClient, options: UpOptions, progre
       const ours = pods.filter((pod) => namespaces.has(pod.metadata.namespace ?? ''))
       return ours.map(unreadiness).filter((why) => why !== undefined)
     },
-    { timeoutMs: podsReadyMs, signal: options.signal, note: () => undefined },
+    { timeoutMs: podsReadyMs, signal: options.signal, note: progress.note },
   ).catch((error: unknown) => {
     // Pods that do not become ready are the user's to look at; the mesh itself runs.
     if (!(error instanceof StandaloneError)) throw error
