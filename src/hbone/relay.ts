@@ -1,9 +1,14 @@
 // Moves bytes both ways between two streams: half-close, back-pressure, resets, counts.
+import { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
+import { copyIntoTunnel, copyOutOfTunnel } from './relay-tunnel.ts'
+import type { DirectBytes } from './types.ts'
 
 /** One side of a relay. */
 export interface RelayEnd {
   readonly stream: Duplex
+  /** Of a tunnel: its bytes without the stream. */
+  readonly direct?: DirectBytes
   /** Gives up both directions at once; the other side sees a reset. */
   reset(): void
   /** Whether the other side has broken off, where the stream itself does not tell that from an orderly end. */
@@ -55,11 +60,11 @@ export function relay(first: RelayEnd, second: RelayEnd, observer?: RelayObserve
   }
   watch(first, second)
   watch(second, first)
-  copy(first, second.stream, (bytes) => {
+  copy(first, second, (bytes) => {
     counts.firstToSecond += bytes
     observer?.firstToSecond(bytes)
   })
-  copy(second, first.stream, (bytes) => {
+  copy(second, first, (bytes) => {
     counts.secondToFirst += bytes
     observer?.secondToFirst(bytes)
   })
@@ -101,7 +106,18 @@ function finish(end: RelayEnd): void {
   else end.stream.once('finish', () => end.stream.destroy())
 }
 
-function copy({ stream: from, broken }: RelayEnd, to: Duplex, count: (bytes: number) => void): void {
+function copy(from: RelayEnd, to: RelayEnd, count: (bytes: number) => void): void {
+  // What was written before, such as a header of the relay's own, must stay before.
+  if (from.stream instanceof Socket && to.direct !== undefined && to.stream.writableLength === 0) {
+    copyIntoTunnel(from.stream, { stream: to.stream, direct: to.direct }, count)
+  } else if (from.direct !== undefined && to.stream instanceof Socket) {
+    copyOutOfTunnel({ stream: from.stream, direct: from.direct, broken: from.broken }, to.stream, count)
+  } else {
+    copyStream(from, to.stream, count)
+  }
+}
+
+function copyStream({ stream: from, broken }: RelayEnd, to: Duplex, count: (bytes: number) => void): void {
   // A tunnel hands over frame by frame: what arrives in one turn of the event loop is written in one system call.
   let corked = false
   const flush = () => {

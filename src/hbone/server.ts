@@ -1,9 +1,12 @@
 // The server's side of tunnels: mutual TLS, then HTTP/2; every request is handed to one function.
-import http2 from 'node:http2'
 import type { Socket } from 'node:net'
-import { isBroken, plainHeaders, resetStream } from './client.ts'
+import { plainHeaders } from './client.ts'
 import { HboneError } from './errors.ts'
-import { keepAlive } from './keepalive.ts'
+import { createByteStream } from './http2/byte-stream.ts'
+import { errorCode } from './http2/constants.ts'
+import type { HeaderField } from './http2/hpack.ts'
+import { createSession } from './http2/session.ts'
+import type { SessionStream, StreamEvents } from './http2/stream.ts'
 import type { PeerCertificate } from './peer.ts'
 import { acceptTls } from './tls.ts'
 import type { Http2Options, TlsOptions, TunnelRequest, TunnelServerConnection } from './types.ts'
@@ -15,7 +18,6 @@ export interface ServerOptions {
 
 const maxConcurrentStreams = 200
 const maxHeaderListBytes = 64 * 1024
-const maxSessionMemory = 1024
 
 /**
  * Serves tunnels on an accepted socket, which is taken over. Resolves after the TLS handshake; rejects with a HboneError
@@ -27,61 +29,69 @@ export async function serveTunnels(
   handle: (request: TunnelRequest, connection: TunnelServerConnection) => void,
 ): Promise<TunnelServerConnection> {
   const { socket, peer } = await acceptTls(transport, options.tls)
-  const { streamWindowBytes, connectionWindowBytes, maxFrameBytes } = options.http2
-  const session = http2.performServerHandshake(socket, {
-    maxSessionMemory,
-    settings: {
-      initialWindowSize: streamWindowBytes,
-      maxFrameSize: maxFrameBytes,
-      maxConcurrentStreams,
-      maxHeaderListSize: maxHeaderListBytes,
-    },
-  })
-  session.setLocalWindowSize(connectionWindowBytes)
-  const closed = new Promise<void>((resolve) => session.once('close', resolve))
+  const closed = Promise.withResolvers<void>()
   const connection: TunnelServerConnection = {
     peer,
-    closed,
-    goAway() {
-      if (!session.closed && !session.destroyed) session.close()
-    },
+    closed: closed.promise,
+    goAway: () => session.leave(),
     destroy: () => session.destroy(),
   }
-  // The session's end is told by its close; the streams carry their own errors.
-  session.on('error', () => undefined)
-  keepAlive(session, options.http2, () => session.destroy())
-  session.on('stream', (stream, headers) => handle(requestOf(stream, headers, peer), connection))
+  const session = createSession(socket, {
+    role: 'server',
+    http2: options.http2,
+    maxHeaderListBytes,
+    maxConcurrentStreams,
+    onChange: () => undefined,
+    onPingTimeout: () => undefined,
+    onStream(port, fields) {
+      const { request, events } = requestOf(port, fields, peer)
+      // The caller learns of the connection before it learns of its requests.
+      queueMicrotask(() => handle(request, connection))
+      return events
+    },
+  })
+  void session.closed.then(() => closed.resolve())
   return connection
 }
 
 function requestOf(
-  stream: http2.ServerHttp2Stream,
-  headers: http2.IncomingHttpHeaders,
+  port: SessionStream,
+  fields: readonly HeaderField[],
   peer: PeerCertificate,
-): TunnelRequest {
+): { readonly request: TunnelRequest; readonly events: StreamEvents } {
   const gone = new AbortController()
-  const abort = () => gone.abort(new HboneError('ABORTED', 'the client gave up'))
+  const bytes = createByteStream(() => port)
   const ignoreError = () => undefined
-  stream.on('error', ignoreError)
-  stream.once('close', abort)
-  const plain = plainHeaders(headers)
-  return {
-    method: plain[':method'] ?? '',
-    authority: plain[':authority'] ?? '',
-    headers: plain,
-    signal: gone.signal,
-    accept(answer = {}) {
-      stream.off('close', abort)
-      stream.respond({ ':status': 200, ...answer }, { sendDate: false } as http2.ServerStreamResponseOptions)
-      stream.off('error', ignoreError)
-      return { stream, peer, headers: plain, reset: () => resetStream(stream), broken: () => isBroken(stream) }
-    },
-    reject(status) {
-      stream.off('close', abort)
-      if (stream.destroyed || stream.closed) return
-      stream.respond({ ':status': status }, { endStream: true })
-      // The client may still be sending: what it sends is not wanted.
-      stream.close(http2.constants.NGHTTP2_NO_ERROR)
+  bytes.stream.on('error', ignoreError)
+  const headers = plainHeaders(fields)
+  let answered = false
+  const events: StreamEvents = {
+    ...bytes.events,
+    headers: () => undefined,
+    closed(code, error) {
+      bytes.events.closed(code, error)
+      if (!answered) gone.abort(new HboneError('ABORTED', 'the client gave up'))
     },
   }
+  const request: TunnelRequest = {
+    method: headers[':method'] ?? '',
+    authority: headers[':authority'] ?? '',
+    headers,
+    signal: gone.signal,
+    accept(answer = {}) {
+      answered = true
+      const given = Object.entries(answer).map(([name, value]): HeaderField => [name.toLowerCase(), value])
+      port.headers([[':status', '200'], ...given], false)
+      bytes.stream.off('error', ignoreError)
+      const { stream, direct, reset, broken } = bytes
+      return { stream, direct, peer, headers, reset: () => reset(), broken }
+    },
+    reject(status) {
+      answered = true
+      port.headers([[':status', String(status)]], true)
+      // The client may still be sending: what it sends is not wanted.
+      bytes.reset(errorCode.noError)
+    },
+  }
+  return { request, events }
 }

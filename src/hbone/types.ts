@@ -51,9 +51,27 @@ export interface ConnectRequest {
   readonly headers: TunnelHeaders
 }
 
+/**
+ * The bytes of a tunnel without a Node stream between, for who moves many. Used together with the stream's events of end
+ * and close, and instead of reading and writing it.
+ */
+export interface DirectBytes {
+  /**
+   * Takes all of it, for the peer: copied where it cannot go out at once. `framed`, when given, is a buffer that holds
+   * the same bytes behind nine of room, which may be written over. False: send no more before `onReady`'s listener is called.
+   */
+  send(bytes: Buffer, framed?: Buffer): boolean
+  onReady(listener: () => void): void
+  /** From now on each piece of the peer's bytes goes to `take`, valid during the call only. */
+  receive(take: (part: Buffer) => void): void
+  /** So many of the bytes received are done with: the peer may send as many again. */
+  consumed(bytes: number): void
+}
+
 /** An open tunnel: bytes both ways, half-closed by `end()`. */
 export interface Tunnel {
   readonly stream: Duplex
+  readonly direct?: DirectBytes
   /** Who is at the other end of the connection that carries it. */
   readonly peer: PeerCertificate
   /** The other side's headers: of the request at the server, of the 200 at the client. */
