@@ -22,6 +22,12 @@ export const resources = {
   daemonSets: resource('apps/v1', 'DaemonSet', 'daemonsets'),
   jobs: resource('batch/v1', 'Job', 'jobs'),
   leases: resource('coordination.k8s.io/v1', 'Lease', 'leases'),
+  certificateSigningRequests: resource(
+    'certificates.k8s.io/v1',
+    'CertificateSigningRequest',
+    'certificatesigningrequests',
+    false,
+  ),
   tokenReviews: resource('authentication.k8s.io/v1', 'TokenReview', 'tokenreviews', false),
   customResourceDefinitions: resource(
     'apiextensions.k8s.io/v1',

@@ -59,8 +59,11 @@ export function createCertificateService(options: CertificateServiceOptions): Ce
 
   async function createCertificate(message: CertificateRequestMessage, request: AuthenticationRequest) {
     metrics.requests.inc()
-    if (serving >= maxConcurrent)
+    if (serving >= maxConcurrent) {
+      metrics.turnedAway.inc()
+      audit.warn('certificate refused', { peer: request.peerAddress, reason: 'too many certificate requests' })
       throw new CertificateRefusal(status.RESOURCE_EXHAUSTED, 'too many certificate requests')
+    }
     serving += 1
     try {
       const caller = acceptedCaller(await authenticate(authenticators, request), request)

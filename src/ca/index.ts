@@ -51,9 +51,17 @@ export {
   type SignInCluster,
 } from './registration/registration-authority.ts'
 export { chainWithRoot } from './registration/root-selection.ts'
+export { createServingRequest, type ServingRequest } from './registration/serving-request.ts'
 export { type SignerNames, signerNameOf } from './registration/signer-name.ts'
 export { validateRequestForSigner } from './registration/validate-csr.ts'
-export { namespacesWithoutRoot, type RootConfigMap, rootConfigMap, rootConfigMapName } from './root-configmap.ts'
+export {
+  crlConfigMap,
+  crlConfigMapName,
+  type DistributedConfigMap,
+  namespacesWithoutRoot,
+  rootConfigMap,
+  rootConfigMapName,
+} from './root-configmap.ts'
 export {
   type AuthorityOptions,
   createAuthority,
@@ -68,7 +76,7 @@ export {
   caSourceOf,
   checkReplacement,
   type FollowOptions,
-  followCaDirectory,
+  followCaFiles,
   pluggedMaterial,
   readCaDirectory,
 } from './signing/plugged.ts'

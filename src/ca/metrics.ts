@@ -9,12 +9,14 @@ export interface CaMetrics {
   readonly identityErrors: CounterSeries
   readonly signErrors: Counter<'error'>
   readonly issued: CounterSeries
+  /** Not looked at, since too many were being served. */
+  readonly turnedAway: CounterSeries
 }
 
-/** Ends of the root and of the chain, as PEM, read when scraped. */
+/** Ends of the first root and of the chain, as far as they are known, read when scraped. */
 export interface ExpirySource {
-  readonly root: () => Date
-  readonly chain: () => Date
+  readonly root: () => Date | undefined
+  readonly chain: () => Date | undefined
 }
 
 /** Registers the counters, and gauges of the time left when a source of the dates is given. */
@@ -39,17 +41,20 @@ export function createCaMetrics(
       help: 'The number of errors occurred when signing the CSR.',
       labels: ['error'],
     }),
+    turnedAway: counter('turned_away_count', 'The number of requests that were turned away unread.'),
     issued: counter('success_cert_issuance_count', 'The number of certificates issued.'),
   }
 }
 
 function registerExpiry(registry: MetricsRegistry, expiry: ExpirySource, now: () => Date): void {
   const gauge = (name: string, help: string) => registry.gauge({ name: `citadel_server_${name}`, help }).with({})
-  const of = (what: 'root_cert' | 'cert_chain', read: () => Date) => {
+  const of = (what: 'root_cert' | 'cert_chain', read: () => Date | undefined) => {
     const timestamp = gauge(`${what}_expiry_timestamp`, 'The time of expiry, in seconds since the epoch.')
     const seconds = gauge(`${what}_expiry_seconds`, 'The time left until expiry, in seconds; negative when past.')
     return () => {
-      const end = read().getTime() / 1000
+      const at = read()
+      if (at === undefined) return
+      const end = at.getTime() / 1000
       timestamp.set(end)
       seconds.set(end - now().getTime() / 1000)
     }

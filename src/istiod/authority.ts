@@ -1,74 +1,140 @@
-// The certificate authority of this control plane: plugged-in files if there are any, else a self-signed root kept in a Secret.
+// The certificate authority of this control plane: another signer of the cluster if one is named, else plugged-in material if there
+// is any, else a self-signed root kept in a Secret.
 import { setTimeout as sleep } from 'node:timers/promises'
 import {
+  type CaFiles,
+  type CaSource,
+  type CertificateAuthority,
   caSourceOf,
   createAuthority,
-  followCaDirectory,
+  followCaFiles,
   loadOrCreateSelfSigned,
   pluggedMaterial,
+  pluggedSecretName,
   readCaDirectory,
   runRootRotator,
   type SelfAuthority,
-  type SelfSigned,
+  type ServingCertificate,
+  type SigningRequest,
 } from '../ca/index.ts'
+import type { MeshConfig } from '../config/index.ts'
 import type { KubeClient } from '../kube/index.ts'
 import type { Scope } from '../observability/index.ts'
+import { openRegistration } from './registration.ts'
 import { secretStore } from './secret-store.ts'
 import type { DiscoverySettings } from './settings.ts'
+import { signThroughRequests } from './signing-requests.ts'
+
+/** What the rest of the control plane asks of the authority, whoever signs. */
+export interface MeshAuthority extends Omit<CertificateAuthority, 'sign'> {
+  /** `requestedSigner`: the signer that the request names, or empty. */
+  sign(request: SigningRequest, requestedSigner?: string): Promise<readonly string[]>
+  issueServingCertificate(names: readonly string[], ttlSeconds: number): Promise<ServingCertificate>
+  /** The ends of the first root and of the signing chain, as far as they are known. */
+  readonly expiry: { readonly root: Date; readonly chain: Date } | undefined
+  /** Revocations to be handed out, PEM. */
+  readonly crl: string | undefined
+}
 
 export interface OpenAuthority {
-  readonly authority: SelfAuthority
+  readonly authority: MeshAuthority
   /** Keeps the material current until the signal aborts: follows changed files, or what another replica put into the Secret. */
   follow(signal: AbortSignal): Promise<void>
   /** Renews a self-signed root in time: the leader's work. */
   rotate(signal: AbortSignal): Promise<void>
 }
 
+export interface AuthorityContext {
+  readonly client: KubeClient
+  readonly settings: DiscoverySettings
+  readonly mesh: () => MeshConfig
+  readonly log: Scope
+}
+
 const retryMs = 1_000
-const hourSeconds = 3_600
-const graceRatio = 0.2
+const directoryIntervalMs = 1_000
+const secretIntervalMs = 10_000
+/** Replicas take over a root that the leader wrote: often compared with how long it is announced. */
+const mostTakeOverSeconds = 60
 
 /** Tries until the API server answers. Rejects for files that cannot be used, and when the signal aborts. */
-export async function openAuthority(
-  client: KubeClient,
-  settings: DiscoverySettings,
-  trustDomain: string,
-  log: Scope,
-  signal: AbortSignal,
-): Promise<OpenAuthority> {
+export async function openAuthority(context: AuthorityContext, signal: AbortSignal): Promise<OpenAuthority> {
+  const { client, settings, log } = context
+  const { certificates } = settings
   const lifetimes = {
     defaultTtlSeconds: settings.defaultWorkloadTtlSeconds,
     maxTtlSeconds: settings.maxWorkloadTtlSeconds,
   }
-  const files = await readCaDirectory(settings.caDir)
-  const source = caSourceOf(Object.keys(files))
-  if (source.kind === 'plugged') {
-    const authority = createAuthority({ material: pluggedMaterial(files, source.layout, new Date()), ...lifetimes })
-    log.info('signing with the plugged-in certificate', { dir: settings.caDir })
-    const options = {
-      dir: settings.caDir,
-      authority,
-      isMultiRoot: false,
-      onReload: () => log.info('the signing certificate was reloaded', { dir: settings.caDir }),
-      onRefusal: (error: unknown) => log.error('changed signing files are refused', { reason: textOf(error) }),
-    }
-    return { authority, follow: (until) => followCaDirectory(options, until), rotate: async () => {} }
+  if (certificates.signer.kind === 'kubernetes') {
+    const signInCluster = signThroughRequests(client)
+    const { signer } = certificates
+    return openRegistration({ signer, certificates, ...lifetimes, mesh: context.mesh, signInCluster, log })
   }
+  const { files, source, origin, read, intervalMs } = await findFiles(context, signal)
+  if (source.kind === 'self-signed') return openSelfSigned(context, files['root-cert.pem'] ?? '', lifetimes, signal)
+  const authority = createAuthority({ material: pluggedMaterial(files, source.layout, new Date()), ...lifetimes })
+  log.info('signing with the plugged-in certificate', { from: origin })
+  return {
+    authority: meshAuthority(authority),
+    follow: (until) =>
+      followCaFiles(
+        {
+          read,
+          intervalMs,
+          authority,
+          isMultiRoot: certificates.isMultiRoot,
+          onReload: () => log.info('the signing certificate was reloaded', { from: origin }),
+          onRefusal: (error) => log.error('changed signing material is refused', { reason: textOf(error) }),
+        },
+        until,
+      ),
+    rotate: async () => {},
+  }
+}
 
+interface FoundFiles {
+  readonly files: CaFiles
+  readonly source: CaSource
+  readonly origin: string
+  readonly read: () => Promise<CaFiles>
+  readonly intervalMs: number
+}
+
+/** The mounted directory, or the Secret where that is asked for and nothing is mounted. What the Secret holds stays in memory. */
+async function findFiles({ client, settings, log }: AuthorityContext, signal: AbortSignal): Promise<FoundFiles> {
+  const { caDir, certificates, namespace } = settings
+  const read = () => readCaDirectory(caDir)
+  const files = await read()
+  const source = caSourceOf(Object.keys(files), certificates.keepsInCacerts)
+  const mounted = { files, source, origin: caDir, read, intervalMs: directoryIntervalMs }
+  if (source.kind === 'plugged' || !certificates.readsSecret) return mounted
+  const store = secretStore(client, namespace)
+  const readSecret = async (): Promise<CaFiles> => (await store.read(pluggedSecretName))?.data ?? {}
+  const held = await retrying(readSecret, log, signal)
+  const heldSource = caSourceOf(Object.keys(held), certificates.keepsInCacerts)
+  if (heldSource.kind === 'self-signed') return mounted
+  const origin = `Secret ${namespace}/${pluggedSecretName}`
+  return { files: held, source: heldSource, origin, read: readSecret, intervalMs: secretIntervalMs }
+}
+
+async function openSelfSigned(
+  { client, settings, mesh, log }: AuthorityContext,
+  extraRoots: string,
+  lifetimes: { readonly defaultTtlSeconds: number; readonly maxTtlSeconds: number },
+  signal: AbortSignal,
+): Promise<OpenAuthority> {
+  const { certificates } = settings
   const store = secretStore(client, settings.namespace)
-  const extraRoots = files['root-cert.pem'] ?? ''
-  const selfSigned = await retrying(
-    () =>
-      loadOrCreateSelfSigned(store, {
-        organization: trustDomain,
-        ttlSeconds: settings.caTtlSeconds,
-        rsaKeyBits: settings.caRsaBits,
-        extraRoots,
-      }),
-    log,
-    signal,
-  )
-  const { material, secretName } = selfSigned
+  const organization = mesh().trustDomain
+  const load = () =>
+    loadOrCreateSelfSigned(store, {
+      organization,
+      ttlSeconds: settings.caTtlSeconds,
+      rsaKeyBits: settings.caRsaBits,
+      useCacerts: certificates.keepsInCacerts,
+      extraRoots,
+    })
+  const { material, secretName, isManaged } = await retrying(load, log, signal)
   const authority = createAuthority({ material, ...lifetimes })
   log.info('signing with the root of a Secret', { secret: `${settings.namespace}/${secretName}` })
   const rotation = {
@@ -76,23 +142,44 @@ export async function openAuthority(
     secretName,
     authority,
     ttlSeconds: settings.caTtlSeconds,
-    organization: trustDomain,
+    organization,
     extraRoots,
-    checkIntervalSeconds: hourSeconds,
+    hasJitter: certificates.rootCheckHasJitter,
+    checkIntervalSeconds: certificates.rootCheckSeconds,
+    ...(certificates.rootOverlapSeconds === undefined ? {} : { overlapSeconds: certificates.rootOverlapSeconds }),
     onOutcome: (outcome: { readonly kind: string; readonly error?: unknown }) => {
       if (outcome.kind === 'failed') log.error('the root could not be checked', { reason: textOf(outcome.error) })
       else if (outcome.kind !== 'unchanged') log.info('the root was checked', { outcome: outcome.kind })
     },
   }
+  const takeOverSeconds = Math.min(certificates.rootCheckSeconds, mostTakeOverSeconds)
   return {
-    authority,
+    authority: meshAuthority(authority),
     // A ratio of 0 never renews: it only takes over what the leader wrote.
-    follow: (until) => runRootRotator({ ...rotation, graceRatio: 0, checkIntervalSeconds: 60 }, until),
-    rotate: (until) => (selfSigned.isManaged ? runRootRotator({ ...rotation, graceRatio }, until) : Promise.resolve()),
+    follow: (until) => runRootRotator({ ...rotation, graceRatio: 0, checkIntervalSeconds: takeOverSeconds }, until),
+    rotate: (until) =>
+      isManaged ? runRootRotator({ ...rotation, graceRatio: certificates.rootGraceRatio }, until) : Promise.resolve(),
   }
 }
 
-async function retrying(work: () => Promise<SelfSigned>, log: Scope, signal: AbortSignal): Promise<SelfSigned> {
+function meshAuthority(authority: SelfAuthority): MeshAuthority {
+  return {
+    sign: (request) => authority.sign(request),
+    issueServingCertificate: authority.issueServingCertificate,
+    subscribe: authority.subscribe,
+    get rootBundle() {
+      return authority.rootBundle
+    },
+    get expiry() {
+      return { root: authority.material.rootNotAfter, chain: authority.material.notAfter }
+    },
+    get crl() {
+      return authority.material.crl
+    },
+  }
+}
+
+async function retrying<T>(work: () => Promise<T>, log: Scope, signal: AbortSignal): Promise<T> {
   for (;;) {
     try {
       return await work()

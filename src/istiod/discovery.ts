@@ -116,7 +116,7 @@ export async function runDiscovery(options: DiscoveryProcess, signal: AbortSigna
   try {
     const mesh = stack.use(followMeshConfig(client, settings, log))
     await untilAborted(mesh.synced, ending)
-    const ca = await openAuthority(client, settings, mesh.current.trustDomain, logging.scope('ca'), ending)
+    const ca = await openAuthority({ client, settings, mesh: () => mesh.current, log: logging.scope('ca') }, ending)
     stack.defer(running(ca.follow, ending, log))
 
     const graphLog = logging.scope('collections')
@@ -225,8 +225,8 @@ export async function runDiscovery(options: DiscoveryProcess, signal: AbortSigna
         authenticators,
         nodeAuthorizerOf: nodeAuthorizers(settings, podsOf, () => mesh.current, log),
         metrics: createCaMetrics(metrics, {
-          root: () => ca.authority.material.rootNotAfter,
-          chain: () => ca.authority.material.notAfter,
+          root: () => ca.authority.expiry?.root,
+          chain: () => ca.authority.expiry?.chain,
         }),
         audit: logging.scope('ca'),
       }),

@@ -68,7 +68,7 @@ async function write(
     : undefined
   try {
     await Promise.all([
-      distributeRoot(client, cluster.informers.namespaces, ca.authority, log, signal),
+      distributeRoot(client, cluster.informers.namespaces, ca.authority, settings.certificates, log, signal),
       ca.rotate(signal),
       writeProblems(client, problems, settings.podName, log, signal),
       ...(settings.writeStatus ? [writeConditions(client, cluster, index.conditions, log, signal)] : []),

@@ -1,41 +1,80 @@
-// Keeps the trust bundle in a ConfigMap of every namespace.
+// Keeps the trust bundle, and revocations, in ConfigMaps of every namespace; or the bundle in a ClusterTrustBundle.
 import { type KubeObject, resources } from '../api/index.ts'
-import { type CertificateAuthority, namespacesWithoutRoot, rootConfigMap, rootConfigMapName } from '../ca/index.ts'
+import { crlConfigMap, type DistributedConfigMap, namespacesWithoutRoot, rootConfigMap } from '../ca/index.ts'
 import type { AmbientObjects } from '../discovery/ambient/index.ts'
 import { type Informer, isKubeError, type KubeClient } from '../kube/index.ts'
 import type { Scope } from '../observability/index.ts'
+import type { MeshAuthority } from './authority.ts'
+import type { CertificateSettings } from './certificate-settings.ts'
 import { pendingWork } from './pending-work.ts'
+import { distributeTrustBundle, trustBundleResource } from './trust-bundle.ts'
 
 interface ConfigMap extends KubeObject {
   data?: Record<string, string>
 }
 
-/** Works until the signal aborts. Other keys and labels of an existing ConfigMap are kept. */
+type Authority = Pick<MeshAuthority, 'rootBundle' | 'crl' | 'subscribe'>
+type Namespaces = Pick<Informer<AmbientObjects['namespaces']>, 'get' | 'list' | 'subscribe'>
+
+/** Hands out the trust bundle, and revocations where there are any, until the signal aborts. */
 export async function distributeRoot(
   client: KubeClient,
-  namespaces: Informer<AmbientObjects['namespaces']>,
-  authority: Pick<CertificateAuthority, 'rootBundle' | 'subscribe'>,
+  namespaces: Namespaces,
+  authority: Authority,
+  settings: CertificateSettings,
   log: Scope,
   signal: AbortSignal,
 ): Promise<void> {
+  const distribute = (name: string, wanted: () => DistributedConfigMap | undefined) =>
+    distributeConfigMap({ client, namespaces, authority, name, wanted, log }, signal)
+  const root = () =>
+    authority.rootBundle === '' ? undefined : rootConfigMap(authority.rootBundle, settings.rootConfigMap)
+  const crl = () => (authority.crl === undefined ? undefined : crlConfigMap(authority.crl, settings.crlConfigMap))
+  const bundles = settings.usesTrustBundles ? await trustBundleResource(client) : undefined
+  if (settings.usesTrustBundles && bundles === undefined) {
+    log.warn('the API server does not serve ClusterTrustBundles: the trust bundle goes into ConfigMaps')
+  }
+  await Promise.all([
+    bundles === undefined
+      ? distribute(settings.rootConfigMap, root)
+      : distributeTrustBundle(client, bundles, authority, log, signal),
+    ...(settings.distributesCrl ? [distribute(settings.crlConfigMap, crl)] : []),
+  ])
+}
+
+interface Distribution {
+  readonly client: KubeClient
+  readonly namespaces: Namespaces
+  readonly authority: Pick<Authority, 'subscribe'>
+  readonly name: string
+  /** Undefined while there is nothing to hand out. */
+  readonly wanted: () => DistributedConfigMap | undefined
+  readonly log: Scope
+}
+
+/** Keeps one ConfigMap in every namespace. Other keys and labels of an existing one are kept. */
+async function distributeConfigMap(
+  { client, namespaces, authority, name: configMapName, wanted: contentOf, log }: Distribution,
+  signal: AbortSignal,
+): Promise<void> {
   await using configMaps = client.informer<ConfigMap>(resources.configMaps, {
-    fieldSelector: `metadata.name=${rootConfigMapName}`,
+    fieldSelector: `metadata.name=${configMapName}`,
   })
   const work = pendingWork(reconcile, (namespace, error, attempt) => {
     const level = attempt === 5 ? 'error' : 'debug'
-    log[level]('the trust bundle could not be written', { namespace, attempt, reason: textOf(error) })
+    log[level]('a ConfigMap could not be written', { namespace, name: configMapName, attempt, reason: textOf(error) })
   })
 
   async function reconcile(name: string): Promise<void> {
     const namespace = namespaces.get({ name })
-    if (namespace === undefined || namespacesWithoutRoot.has(name)) return
+    const wanted = contentOf()
+    if (wanted === undefined || namespace === undefined || namespacesWithoutRoot.has(name)) return
     if (namespace.metadata.deletionTimestamp !== undefined || namespace.status?.phase === 'Terminating') return
-    const wanted = rootConfigMap(authority.rootBundle)
-    const present = configMaps.get({ namespace: name, name: rootConfigMapName })
+    const present = configMaps.get({ namespace: name, name: configMapName })
     if (present !== undefined && isCurrent(present, wanted)) return
     try {
       await write(name, wanted, present !== undefined)
-      log.debug('wrote the trust bundle', { namespace: name })
+      log.debug('wrote a ConfigMap', { namespace: name, name: configMapName })
     } catch (error) {
       // The namespace goes away, or we are told to keep out.
       if (isKubeError(error, 403) || isKubeError(error, 404)) return
@@ -43,9 +82,9 @@ export async function distributeRoot(
     }
   }
 
-  async function write(namespace: string, wanted: ReturnType<typeof rootConfigMap>, exists: boolean): Promise<void> {
+  async function write(namespace: string, wanted: DistributedConfigMap, exists: boolean): Promise<void> {
     const patch = { kind: 'merge', body: wanted } as const
-    const key = { namespace, name: rootConfigMapName }
+    const key = { namespace, name: configMapName }
     if (exists) {
       await client.patch(resources.configMaps, key, patch)
       return
@@ -82,7 +121,7 @@ export async function distributeRoot(
   }
 }
 
-function isCurrent(present: ConfigMap, wanted: ReturnType<typeof rootConfigMap>): boolean {
+function isCurrent(present: ConfigMap, wanted: DistributedConfigMap): boolean {
   return (
     Object.entries(wanted.data).every(([key, value]) => present.data?.[key] === value) &&
     Object.entries(wanted.metadata.labels).every(([key, value]) => present.metadata.labels?.[key] === value)

@@ -1,8 +1,9 @@
 // The certificate of the TLS port: from files if they are named or at their usual place, else from our own CA. Followed while the process runs.
 import { createPrivateKey, X509Certificate } from 'node:crypto'
 import { existsSync, readFileSync, unwatchFile, watchFile } from 'node:fs'
-import { type SelfAuthority, type ServingCertificate, servingNames } from '../ca/index.ts'
+import { type ServingCertificate, servingNames } from '../ca/index.ts'
 import type { Scope } from '../observability/index.ts'
+import type { MeshAuthority } from './authority.ts'
 import { type DiscoverySettings, SettingError } from './settings.ts'
 
 export interface FollowedServingCertificate extends Disposable {
@@ -21,11 +22,12 @@ const usualCert = './var/run/secrets/istiod/tls/tls.crt'
 const usualKey = './var/run/secrets/istiod/tls/tls.key'
 const usualRoots = ['./var/run/secrets/istiod/ca/root-cert.pem', './var/run/secrets/istiod/tls/ca.crt']
 
+type Issuer = Pick<MeshAuthority, 'issueServingCertificate' | 'subscribe'>
 type Settings = Pick<DiscoverySettings, 'serving' | 'namespace' | 'customHosts' | 'revision'>
 
 export async function followServingCertificate(
   settings: Settings,
-  authority: SelfAuthority,
+  authority: Issuer,
   discoveryAddress: string,
   log: Scope,
 ): Promise<FollowedServingCertificate> {
@@ -90,7 +92,7 @@ export function readServingFiles(files: Files): ServingCertificate {
 
 async function fromAuthority(
   settings: Settings,
-  authority: SelfAuthority,
+  authority: Issuer,
   discoveryAddress: string,
   log: Scope,
 ): Promise<FollowedServingCertificate> {

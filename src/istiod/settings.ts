@@ -1,6 +1,7 @@
 // The settings of the control plane process: flags and environment, read once.
 import { type AmbientSettings, defaultAmbientSettings } from '../discovery/ambient/index.ts'
 import { riskyKubeconfigOptions } from '../kube/index.ts'
+import { type CertificateSettings, readCertificateSettings } from './certificate-settings.ts'
 import { opensslNames } from './cipher-suites.ts'
 import {
   duration,
@@ -87,6 +88,7 @@ export interface DiscoverySettings {
   readonly debugOnHttp: boolean
   readonly debugAuth: boolean
   readonly debugNamespaces: readonly string[]
+  readonly certificates: CertificateSettings
   readonly caDir: string
   readonly caTtlSeconds: number
   readonly caRsaBits: number
@@ -170,6 +172,7 @@ export function readSettings(
     debugOnHttp: read.flag('ENABLE_DEBUG_ON_HTTP', true),
     debugAuth: read.flag('ENABLE_DEBUG_ENDPOINT_AUTH', true),
     debugNamespaces: read.list('DEBUG_ENDPOINT_AUTH_ALLOWED_NAMESPACES', ''),
+    certificates: readCertificateSettings(env),
     caDir: env.ROOT_CA_DIR || './etc/cacerts',
     caTtlSeconds: read.duration('CITADEL_SELF_SIGNED_CA_CERT_TTL', 3650 * day * 1000) / 1000,
     caRsaBits: read.number('CITADEL_SELF_SIGNED_CA_RSA_KEY_SIZE', 2048),

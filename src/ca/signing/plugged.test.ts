@@ -6,7 +6,7 @@ import { type TestContext, test } from 'node:test'
 import { makeCa, type TestCa } from '../../../test/support/ca.ts'
 import { createAuthority } from './authority.ts'
 import { MaterialError } from './errors.ts'
-import { caSourceOf, followCaDirectory, pluggedMaterial, readCaDirectory } from './plugged.ts'
+import { caSourceOf, followCaFiles, pluggedMaterial, readCaDirectory } from './plugged.ts'
 
 function write(dir: string, signer: TestCa, root: TestCa): void {
   const files = {
@@ -39,8 +39,8 @@ test('a new intermediate under the same root is taken up, another root is not', 
   const onRefusal = (error: unknown): void => {
     if (error instanceof MaterialError && error.code === 'ROOT_CHANGED') refused.resolve()
   }
-  const options = { dir, authority, isMultiRoot: false, intervalMs: 10 }
-  const following = followCaDirectory({ ...options, onReload: () => reloaded.resolve(), onRefusal }, end.signal)
+  const options = { read: () => readCaDirectory(dir), authority, isMultiRoot: false, intervalMs: 10 }
+  const following = followCaFiles({ ...options, onReload: () => reloaded.resolve(), onRefusal }, end.signal)
   write(dir, second, root)
   // Files written one by one may be seen in between, and refused; the complete set then follows.
   await reloaded.promise

@@ -83,7 +83,7 @@ export function checkReplacement(current: SigningMaterial, next: SigningMaterial
 }
 
 export interface FollowOptions {
-  readonly dir: string
+  readonly read: () => Promise<CaFiles>
   readonly authority: SelfAuthority
   readonly isMultiRoot: boolean
   readonly onReload?: () => void
@@ -92,9 +92,9 @@ export interface FollowOptions {
   readonly intervalMs?: number
 }
 
-/** Puts changed files in force until the signal ends it. Reading by path follows replaced symbolic links. */
-export async function followCaDirectory(options: FollowOptions, signal: AbortSignal): Promise<void> {
-  const { dir, authority, isMultiRoot, onReload, onRefusal, intervalMs = 1_000 } = options
+/** Puts changed files in force until the signal ends it. Reading a directory by path follows replaced symbolic links. */
+export async function followCaFiles(options: FollowOptions, signal: AbortSignal): Promise<void> {
+  const { read, authority, isMultiRoot, onReload, onRefusal, intervalMs = 1_000 } = options
   let seen = ''
   while (!signal.aborted) {
     try {
@@ -103,12 +103,12 @@ export async function followCaDirectory(options: FollowOptions, signal: AbortSig
       return
     }
     try {
-      const files = await readCaDirectory(dir)
+      const files = await read()
       const text = JSON.stringify(files)
       if (text === seen) continue
       seen = text
       const source = caSourceOf(Object.keys(files))
-      if (source.kind === 'self-signed') throw new MaterialError('INCOMPLETE', `the signing files in ${dir} are gone`)
+      if (source.kind === 'self-signed') throw new MaterialError('INCOMPLETE', 'the signing files are gone')
       const next = pluggedMaterial(files, source.layout, new Date())
       if (isSameMaterial(authority.material, next)) continue
       checkReplacement(authority.material, next, isMultiRoot)

@@ -1,0 +1,262 @@
+// Who signs, and how trust reaches everybody: a root that is renewed, material from a Secret, another signer of the cluster.
+import assert from 'node:assert/strict'
+import { X509Certificate } from 'node:crypto'
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { describe, test } from 'node:test'
+import { type KubeObject, resources } from '../../src/api/index.ts'
+import { certificateBlocks, createCaClient, isSameBundle } from '../../src/ca/client/index.ts'
+import { readSettings, runDiscovery } from '../../src/istiod/index.ts'
+import { startEmbeddedApi } from '../../src/kube/apiserver/index.ts'
+import { createKubeClient, type KubeClient } from '../../src/kube/index.ts'
+import { silentLogging } from '../../src/observability/index.ts'
+import { makeCa, makeCrl, type TestCa, x509 } from '../support/ca.ts'
+
+type ConfigMap = KubeObject & { readonly data?: Readonly<Record<string, string>> }
+type SigningRequest = KubeObject<
+  { request: string; signerName: string; usages: string[]; expirationSeconds: number },
+  { conditions?: { type: string; status: string }[]; certificate?: string }
+>
+
+const identity = 'spiffe://cluster.local/ns/app/sa/web'
+
+interface Plane extends AsyncDisposable {
+  readonly client: KubeClient
+  readonly stateDir: string
+  /** Starts the control plane with these variables. */
+  start(env: Readonly<Record<string, string>>): Promise<void>
+  /** Resolves with the data of the ConfigMap of namespace `app` once it fits. */
+  configMap(
+    name: string,
+    fits: (data: Readonly<Record<string, string>>) => boolean,
+  ): Promise<Readonly<Record<string, string>>>
+  /** A certificate for the service account web, asked for with these roots. */
+  certificate(roots: string): ReturnType<ReturnType<typeof createCaClient>['requestCertificate']>
+}
+
+async function createPlane(): Promise<Plane> {
+  const stateDir = await mkdtemp(join(tmpdir(), 'lateen-certificates-'))
+  const api = await startEmbeddedApi({
+    stateDir,
+    listen: [{ host: '127.0.0.1', port: 0 }],
+    serviceCidr: '10.96.0.0/16',
+    onError: (error) => assert.fail(String(error)),
+  })
+  const client = await createKubeClient({ kubeconfig: api.kubeconfig })
+  for (const name of ['istio-system', 'app']) {
+    await client.create(resources.namespaces, { apiVersion: 'v1', kind: 'Namespace', metadata: { name } })
+  }
+  await client.create(resources.serviceAccounts, {
+    apiVersion: 'v1',
+    kind: 'ServiceAccount',
+    metadata: { namespace: 'app', name: 'web' },
+  })
+  const stop = new AbortController()
+  let running: Promise<void> | undefined
+  let port = 0
+  return {
+    client,
+    stateDir,
+    async start(env) {
+      const flags = {
+        kubeconfig: api.kubeconfig,
+        httpAddr: '127.0.0.1:0',
+        secureGRPCAddr: '127.0.0.1:0',
+        monitoringAddr: '127.0.0.1:0',
+        meshConfig: join(stateDir, 'no-mesh-config'),
+        ctrlz_port: '0',
+      }
+      const settings = readSettings(
+        flags,
+        { ROOT_CA_DIR: join(stateDir, 'no-cacerts'), POD_NAME: 'istiod-1', ...env },
+        2,
+      )
+      const started = Promise.withResolvers<{ grpc: number }>()
+      running = runDiscovery(
+        { settings, version: 'test', jwtRule: '', logging: silentLogging(), started: started.resolve },
+        stop.signal,
+      )
+      running.catch((error: unknown) => {
+        running = undefined
+        started.reject(error)
+      })
+      port = (await started.promise).grpc
+    },
+    async configMap(name, fits) {
+      await using informer = client.informer<ConfigMap>(resources.configMaps, { namespace: 'app' })
+      return await new Promise((resolve) => {
+        informer.subscribe((changes) => {
+          for (const { kind, object } of changes) {
+            const { data = {} } = object
+            if (kind !== 'deleted' && object.metadata.name === name && fits(data)) resolve(data)
+          }
+        })
+      })
+    },
+    async certificate(roots) {
+      const { status } = await client.createSubresource<{ status: { token: string } }>(
+        resources.serviceAccounts,
+        { namespace: 'app', name: 'web' },
+        'token',
+        { apiVersion: 'authentication.k8s.io/v1', kind: 'TokenRequest', spec: { audiences: ['istio-ca'] } },
+      )
+      await using ca = createCaClient({
+        address: `127.0.0.1:${port}`,
+        roots: { kind: 'pem', pem: roots },
+        alternativeHostname: 'istiod.istio-system.svc',
+        token: () => status.token,
+        clusterId: 'Kubernetes',
+        impersonate: false,
+      })
+      return await ca.requestCertificate(identity)
+    },
+    async [Symbol.asyncDispose]() {
+      stop.abort()
+      await running
+      await client.close()
+      await api[Symbol.asyncDispose]()
+      await rm(stateDir, { recursive: true })
+    },
+  }
+}
+
+const isSignedBy = (leaf: string, root: string): boolean =>
+  new X509Certificate(leaf).verify(new X509Certificate(root).publicKey)
+
+describe('certificates of the control plane', { timeout: 60_000 }, () => {
+  test('the next root reaches everybody before it signs; who trusts only the old one is still served until then', async () => {
+    await using plane = await createPlane()
+    await plane.start({
+      CITADEL_SELF_SIGNED_CA_CERT_TTL: '60s',
+      CITADEL_SELF_SIGNED_ROOT_CERT_GRACE_PERIOD_PERCENTILE: '95',
+      CITADEL_SELF_SIGNED_ROOT_CERT_CHECK_INTERVAL: '500ms',
+      CITADEL_ENABLE_JITTER_FOR_ROOT_CERT_ROTATOR: 'false',
+      LATEEN_ROOT_ROTATION_OVERLAP: '4s',
+      DEFAULT_WORKLOAD_CERT_TTL: '30s',
+    })
+    const { 'root-cert.pem': first = '' } = await plane.configMap('istio-ca-root-cert', () => true)
+    assert.equal(certificateBlocks(first).length, 1)
+    const { 'root-cert.pem': both = '' } = await plane.configMap(
+      'istio-ca-root-cert',
+      (data) => certificateBlocks(data['root-cert.pem'] ?? '').length === 2,
+    )
+    const next = certificateBlocks(both).find((pem) => pem !== certificateBlocks(first)[0]) ?? ''
+    const before = await plane.certificate(first)
+    assert.ok(isSignedBy(before.leaf, first), 'the announced root does not sign yet')
+    assert.ok(isSameBundle(before.roots.join(''), both))
+    await plane.configMap('istio-ca-root-cert', (data) => certificateBlocks(data['root-cert.pem'] ?? '')[0] === next)
+    const after = await plane.certificate(both)
+    assert.ok(isSignedBy(after.leaf, next))
+    assert.ok(
+      after.roots.some((root) => root.trim() === certificateBlocks(first)[0]?.trim()),
+      'the old root is still trusted',
+    )
+  })
+
+  test('signs with the material of the Secret cacerts, takes up a new intermediate, and hands out its revocations', async () => {
+    await using plane = await createPlane()
+    const root = await makeCa({ name: 'root' })
+    const signer = await makeCa({ name: 'one', issuer: root })
+    const crl = (await makeCrl(root, [])) + (await makeCrl(signer, ['0a']))
+    const encoded = (data: Readonly<Record<string, string>>) =>
+      Object.fromEntries(Object.entries(data).map(([key, text]) => [key, Buffer.from(text).toString('base64')]))
+    await plane.client.create(resources.secrets, {
+      apiVersion: 'v1',
+      kind: 'Secret',
+      metadata: { namespace: 'istio-system', name: 'cacerts' },
+      data: encoded({
+        'ca-cert.pem': signer.pem,
+        'ca-key.pem': signer.key,
+        'root-cert.pem': root.pem,
+        'cert-chain.pem': signer.pem,
+        'ca-crl.pem': crl,
+      }),
+    } as KubeObject)
+    await plane.start({ USE_REMOTE_CERTS: 'true' })
+    const { 'root-cert.pem': roots = '' } = await plane.configMap('istio-ca-root-cert', () => true)
+    assert.ok(isSameBundle(roots, root.pem))
+    const handedOut = await plane.configMap('istio-ca-crl', () => true)
+    assert.equal(handedOut['ca-crl.pem'], crl)
+    const certificate = await plane.certificate(roots)
+    assert.ok(isSignedBy(certificate.leaf, signer.pem))
+    assert.equal(certificate.intermediates.length, 1)
+    const secret = await plane.client.get(resources.secrets, { namespace: 'istio-system', name: 'istio-ca-secret' })
+    assert.equal(secret, undefined, 'no root of our own is made')
+  })
+
+  test('has another signer of the cluster certify what it approves', async () => {
+    await using plane = await createPlane()
+    const root = await makeCa({ name: 'cluster signer' })
+    await using signer = followSigner(plane.client, 'example.com/mesh', root)
+    await plane.start({ EXTERNAL_CA: 'ISTIOD_RA_KUBERNETES_API', K8S_SIGNER: 'example.com/mesh' })
+    const certificate = await plane.certificate(root.pem)
+    assert.ok(isSignedBy(certificate.leaf, root.pem))
+    assert.equal(new X509Certificate(certificate.leaf).subjectAltName, `URI:${identity}`)
+    assert.ok(isSameBundle(certificate.roots.join(''), root.pem))
+    assert.deepEqual(signer.usages.at(-1), ['digital signature', 'key encipherment', 'server auth', 'client auth'])
+    const { 'root-cert.pem': handedOut = '' } = await plane.configMap('istio-ca-root-cert', () => true)
+    assert.ok(isSameBundle(handedOut, root.pem))
+    await signer.emptied
+  })
+
+  test('incomplete material ends the start', async () => {
+    await using plane = await createPlane()
+    await plane.client.create(resources.secrets, {
+      apiVersion: 'v1',
+      kind: 'Secret',
+      metadata: { namespace: 'istio-system', name: 'cacerts' },
+      data: { 'ca-cert.pem': '' },
+    } as KubeObject)
+    await assert.rejects(plane.start({ USE_REMOTE_CERTS: 'true' }), { code: 'INCOMPLETE' })
+  })
+})
+
+/** A controller that signs approved requests of its name, as cert-manager and others do. */
+function followSigner(client: KubeClient, name: string, ca: TestCa) {
+  const usages: string[][] = []
+  const resource = resources.certificateSigningRequests
+  const informer = client.informer<SigningRequest>(resource)
+  const open = new Set<string>()
+  const emptied = Promise.withResolvers<void>()
+  async function sign(request: SigningRequest): Promise<void> {
+    const csr = new x509.Pkcs10CertificateRequest(Buffer.from(request.spec?.request ?? '', 'base64').toString())
+    const names = csr.extensions.find(({ type }) => type === '2.5.29.17')
+    const leaf = await x509.X509CertificateGenerator.create({
+      issuer: ca.certificate.subjectName,
+      subject: new x509.Name([]),
+      publicKey: csr.publicKey,
+      signingKey: ca.keys.privateKey,
+      signingAlgorithm: { name: 'ECDSA', hash: 'SHA-256' },
+      notBefore: new Date(Date.now() - 60_000),
+      notAfter: new Date(Date.now() + (request.spec?.expirationSeconds ?? 0) * 1000),
+      extensions: names === undefined ? [] : [new x509.SubjectAlternativeNameExtension(names.rawData)],
+    })
+    const certificate = Buffer.from(`${leaf.toString('pem')}\n${ca.pem}`).toString('base64')
+    await client.replace(
+      resource,
+      { ...request, status: { ...request.status, certificate } },
+      { subresource: 'status' },
+    )
+  }
+  informer.subscribe((changes) => {
+    for (const { kind, object } of changes) {
+      if (kind === 'deleted') {
+        open.delete(object.metadata.name)
+        if (open.size === 0 && usages.length > 1) emptied.resolve()
+        continue
+      }
+      open.add(object.metadata.name)
+      const isApproved = object.status?.conditions?.some(({ type }) => type === 'Approved') === true
+      if (object.spec?.signerName !== name || !isApproved || object.status?.certificate !== undefined) continue
+      usages.push(object.spec.usages)
+      sign(object).catch(() => {})
+    }
+  })
+  return {
+    usages,
+    /** Every request has been deleted after it was signed. */
+    emptied: emptied.promise,
+    [Symbol.asyncDispose]: () => informer[Symbol.asyncDispose](),
+  }
+}
