@@ -280,9 +280,11 @@ function launch(namespace: string, env: Record<string, string>): LabProxy {
     log: () => text,
     logged: (pattern) =>
       new Promise((resolve, reject) => {
+        const timer = setTimeout(() => reject(new Error(`not logged in 20 s: ${pattern}`)), 20_000)
         const check = () => {
           const found = text.split('\n').find((line) => pattern.test(line))
           if (found === undefined) return
+          clearTimeout(timer)
           lines.delete(check)
           resolve(found)
         }

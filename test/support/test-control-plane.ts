@@ -11,7 +11,7 @@ import { createMetricsRegistry, silentLogging } from '../../src/observability/in
 import { ca, security, workload } from '../../src/proto/index.ts'
 import { createXdsServer, type EncodedResource, type ResourceChange, type ResourceSource } from '../../src/xds/index.ts'
 import { ipFromBytes } from '../../src/ztunnel/state/address.ts'
-import { createTestPki } from './test-pki.ts'
+import { createTestPki, type TestPki } from './test-pki.ts'
 
 type Init<S extends Parameters<typeof create>[0]> = Parameters<typeof create<S>>[1]
 
@@ -21,6 +21,8 @@ export interface TestControlPlane extends AsyncDisposable {
   readonly roots: string
   /** A certificate of the mesh for a SPIFFE id, for peers that are no node proxy. */
   issue(spiffeId: string): Promise<ServingCertificate>
+  /** As issue, with dates. */
+  issueDated: TestPki['issueDated']
   setWorkload(init: Init<typeof workload.WorkloadSchema> & { uid: string }): void
   setService(init: Init<typeof workload.ServiceSchema> & { namespace: string; hostname: string }): void
   setPolicy(init: Init<typeof security.AuthorizationSchema> & { namespace: string; name: string }): void
@@ -110,6 +112,7 @@ export async function startControlPlane(
     address: `https://${ip}:${port}`,
     roots: pki.roots,
     issue: (spiffeId) => pki.issue(spiffeId),
+    issueDated: (spiffeId, dates) => pki.issueDated(spiffeId, dates),
     setWorkload(init) {
       const message = create(workload.AddressSchema, {
         type: { case: 'workload', value: create(workload.WorkloadSchema, init) },

@@ -1,5 +1,6 @@
 // A certificate authority for tests: real certificates from the product's own CA, kept in memory.
 import 'reflect-metadata'
+import { webcrypto } from 'node:crypto'
 import * as x509 from '@peculiar/x509'
 import {
   createAuthority,
@@ -14,6 +15,11 @@ export interface TestPki {
   readonly roots: string
   /** A certificate for a server or a client, by DNS names, IPs or SPIFFE ids. */
   issue(...names: string[]): Promise<ServingCertificate>
+  /** A certificate for a SPIFFE id with the dates given. */
+  issueDated(
+    spiffeId: string,
+    dates: { readonly notBefore: Date; readonly notAfter: Date },
+  ): Promise<Pick<ServingCertificate, 'privateKey' | 'chain'>>
   /** A revocation list of the root with these serial numbers (hex), PEM. */
   revocationList(serials: readonly string[]): Promise<string>
 }
@@ -28,6 +34,25 @@ export async function createTestPki(): Promise<TestPki> {
     authority,
     roots: authority.rootBundle,
     issue: (...names) => authority.issueServingCertificate(names, 3600),
+    async issueDated(spiffeId, dates) {
+      const algorithm = { name: 'ECDSA', namedCurve: 'P-256', hash: 'SHA-256' }
+      const keys = await webcrypto.subtle.generateKey(algorithm, true, ['sign', 'verify'])
+      const leaf = await x509.X509CertificateGenerator.create({
+        serialNumber: '0123456789',
+        issuer: material.certificate.subjectName,
+        subject: '',
+        publicKey: keys.publicKey,
+        signingKey: material.key.signingKey,
+        signingAlgorithm: material.key.algorithm,
+        ...dates,
+        extensions: [
+          new x509.SubjectAlternativeNameExtension([{ type: 'url', value: spiffeId }], true),
+          new x509.ExtendedKeyUsageExtension([x509.ExtendedKeyUsage.serverAuth, x509.ExtendedKeyUsage.clientAuth]),
+        ],
+      })
+      const der = new Uint8Array(await webcrypto.subtle.exportKey('pkcs8', keys.privateKey))
+      return { privateKey: toPem('PRIVATE KEY', der), chain: `${leaf.toString('pem')}\n` }
+    },
     async revocationList(serials) {
       const list = await x509.X509CrlGenerator.create({
         issuer: material.certificate.subjectName,
