@@ -111,7 +111,14 @@ async function startPlane(api: BenchApi) {
       program,
       'discovery',
       ...['--kubeconfig', api.kubeconfig, '--secureGRPCAddr', `127.0.0.1:${grpc}`, '--httpAddr', `127.0.0.1:${http}`],
-      ...['--monitoringAddr', `127.0.0.1:${monitoring}`, '--meshConfig', join(api.directory, 'none')],
+      ...[
+        '--monitoringAddr',
+        `127.0.0.1:${monitoring}`,
+        '--meshConfig',
+        join(api.directory, 'none'),
+        '--ctrlz_port',
+        '0',
+      ],
     ],
     {
       stdio: ['ignore', 'ignore', 'inherit'],

@@ -28,7 +28,17 @@ async function startReplica(kubeconfig: string, name: string): Promise<Replica> 
   const flags = ['--kubeconfig', kubeconfig, '--secureGRPCAddr', `127.0.0.1:${port}`, '--httpAddr', `127.0.0.1:${http}`]
   const child: ChildProcess = spawn(
     process.execPath,
-    [program, 'discovery', ...flags, '--monitoringAddr', '127.0.0.1:0', '--meshConfig', `${kubeconfig}.none`],
+    [
+      program,
+      'discovery',
+      ...flags,
+      '--monitoringAddr',
+      '127.0.0.1:0',
+      '--ctrlz_port',
+      '0',
+      '--meshConfig',
+      `${kubeconfig}.none`,
+    ],
     {
       stdio: ['ignore', 'pipe', 'inherit'],
       env: { ...process.env, POD_NAME: name, ROOT_CA_DIR: `${kubeconfig}.none` },
