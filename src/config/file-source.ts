@@ -42,9 +42,13 @@ export function openFileSource(options: FileSourceOptions): FileSource {
   let problems: readonly ManifestProblem[] = []
   let reported = new Set<string>()
   let timer: NodeJS.Timeout | undefined
+  let closed = false
+  const watchers = new Map<string, FSWatcher>()
 
   function scan(): void {
-    const present = new Map(filesOf(dir).map((file) => [file, readFileSync(file, 'utf8')]))
+    const tree = readTree(dir)
+    watchAll(tree.directories)
+    const present = new Map(tree.files.map((file) => [file, readFileSync(file, 'utf8')]))
     let isChanged = files.size === 0
     for (const file of files.keys()) {
       if (!present.has(file)) isChanged = files.delete(file)
@@ -56,6 +60,32 @@ export function openFileSource(options: FileSourceOptions): FileSource {
       files.set(file, read(file, text, known?.manifests ?? []))
     }
     if (isChanged) publish()
+  }
+
+  /** Each directory by itself: a watch of a whole tree loses files that are replaced by others. */
+  function watchAll(directories: readonly string[]): void {
+    for (const [directory, watcher] of watchers) {
+      if (directories.includes(directory)) continue
+      watcher.close()
+      watchers.delete(directory)
+    }
+    for (const directory of directories) {
+      if (watchers.has(directory)) continue
+      try {
+        const watcher = watch(directory, soon)
+        // Without the system's help files are still looked at from time to time.
+        watcher.on('error', () => watcher.close())
+        watchers.set(directory, watcher)
+      } catch {
+        // The same.
+      }
+    }
+  }
+
+  function soon(): void {
+    if (closed) return
+    clearTimeout(timer)
+    timer = setTimeout(rescan, settleMs)
   }
 
   function read(file: string, text: string, lastGood: readonly Manifest[]): FileContent {
@@ -117,10 +147,6 @@ export function openFileSource(options: FileSourceOptions): FileSource {
   scan()
   store.markSynced()
   timer = setTimeout(rescan, options.pollMs ?? 2_000)
-  const watcher = watchDirectory(dir, () => {
-    clearTimeout(timer)
-    timer = setTimeout(rescan, settleMs)
-  })
   return {
     informer: (resource) => store.informer(resource),
     whereIs,
@@ -129,32 +155,31 @@ export function openFileSource(options: FileSourceOptions): FileSource {
     },
     async [Symbol.asyncDispose]() {
       clearTimeout(timer)
-      watcher?.close()
+      closed = true
+      for (const watcher of watchers.values()) watcher.close()
     },
   }
 }
 
-function watchDirectory(dir: string, changed: () => void): FSWatcher | undefined {
-  try {
-    const watcher = watch(dir, { recursive: true }, changed)
-    // Without the system's help files are still looked at from time to time.
-    watcher.on('error', () => watcher.close())
-    return watcher
-  } catch {
-    return undefined
-  }
+interface Tree {
+  readonly files: readonly string[]
+  readonly directories: readonly string[]
 }
 
 /** Manifests below the directory, through links. Names with a leading dot are not looked at: mounted ConfigMaps keep their versions there. */
-function filesOf(dir: string, depth = 0): string[] {
-  if (depth > deepest) return []
-  return readdirSync(dir)
-    .filter((name) => !name.startsWith('.'))
-    .sort()
-    .flatMap((name) => {
-      const path = join(dir, name)
-      const stat = statSync(path, { throwIfNoEntry: false })
-      if (stat?.isDirectory()) return filesOf(path, depth + 1)
-      return stat?.isFile() && /\.(ya?ml|json)$/.test(name) ? [path] : []
-    })
+function readTree(dir: string, depth = 0): Tree {
+  const files: string[] = []
+  const directories = [dir]
+  if (depth > deepest) return { files, directories }
+  for (const name of readdirSync(dir).sort()) {
+    if (name.startsWith('.')) continue
+    const path = join(dir, name)
+    const stat = statSync(path, { throwIfNoEntry: false })
+    if (stat?.isDirectory()) {
+      const below = readTree(path, depth + 1)
+      files.push(...below.files)
+      directories.push(...below.directories)
+    } else if (stat?.isFile() && /\.(ya?ml|json)$/.test(name)) files.push(path)
+  }
+  return { files, directories }
 }

@@ -3,7 +3,7 @@ import type { Resource } from '../api/index.ts'
 import type { Scope } from '../observability/index.ts'
 import { createDeltaClient, type DeltaClientOptions } from '../xds/client/index.ts'
 import type { DeltaUpdate, DeltaVerdict } from '../xds/index.ts'
-import { apiTypeUrl, decodeIstioResource } from './istio-resource.ts'
+import { apiTypeUrl, decodeIstioResource, istioResourceType } from './istio-resource.ts'
 import { createObjectStore, type StoreChange } from './object-store.ts'
 import type { ConfigSource } from './source.ts'
 
@@ -46,7 +46,7 @@ export function openXdsSource(options: XdsSourceOptions): ConfigSource & AsyncDi
     transport: options.transport,
     headers: options.headers,
     node: { id: options.nodeId, metadata: { GENERATOR: 'api', NAMESPACE: options.namespace } },
-    types: [...kinds.keys()].map((typeUrl) => ({ typeUrl })),
+    types: [...kinds.keys()].map((typeUrl) => ({ typeUrl, bodyType: istioResourceType })),
     onUpdate: take,
     log: options.log,
     ...(options.times === undefined ? {} : { times: options.times }),

@@ -24,6 +24,7 @@ export function createDeltaClient(options: DeltaClientOptions): DeltaClient {
   const times = { ...defaultTimes, ...options.times }
   const node = create(core.NodeSchema, { id: options.node.id, metadata: options.node.metadata as JsonObject })
   const holdings = new Map(options.types.map((type) => [type.typeUrl, createHoldings(type)]))
+  const bodyTypes = new Map(options.types.map(({ typeUrl, bodyType = typeUrl }) => [typeUrl, bodyType]))
   const synced = Promise.withResolvers<void>()
   const stop = new AbortController()
   let stream: DeltaStream | undefined
@@ -82,7 +83,7 @@ export function createDeltaClient(options: DeltaClientOptions): DeltaClient {
       log.error('the control plane sent a type that was not asked for', { type: response.typeUrl })
       return acknowledgement(response, response.nonce, { rejected: [] })
     }
-    const { update, malformed } = updateOf(response)
+    const { update, malformed } = updateOf(response, bodyTypes.get(response.typeUrl))
     const verdict = { rejected: [...malformed, ...judge(update).rejected] }
     recordUpdate(held, update, verdict)
     if (verdict.rejected.length > 0) {
@@ -145,7 +146,10 @@ export function createDeltaClient(options: DeltaClientOptions): DeltaClient {
   }
 }
 
-function updateOf(response: discovery.DeltaDiscoveryResponse): {
+function updateOf(
+  response: discovery.DeltaDiscoveryResponse,
+  bodyType: string | undefined,
+): {
   update: DeltaUpdate
   malformed: { name: string; reason: string }[]
 } {
@@ -153,8 +157,7 @@ function updateOf(response: discovery.DeltaDiscoveryResponse): {
   const resources: { name: string; aliases: readonly string[]; version: string; body: Uint8Array }[] = []
   for (const { name, aliases, version, resource } of response.resources) {
     if (resource === undefined) malformed.push({ name, reason: 'the resource has no content' })
-    else if (resource.typeUrl !== response.typeUrl)
-      malformed.push({ name, reason: `unexpected type ${resource.typeUrl}` })
+    else if (resource.typeUrl !== bodyType) malformed.push({ name, reason: `unexpected type ${resource.typeUrl}` })
     else resources.push({ name, aliases, version, body: resource.value })
   }
   return { update: { typeUrl: response.typeUrl, resources, removed: response.removedResources }, malformed }

@@ -20,7 +20,12 @@ export interface DeltaClientOptions {
   readonly headers: () => Readonly<Record<string, string>> | Promise<Readonly<Record<string, string>>>
   readonly node: { readonly id: string; readonly metadata: Readonly<Record<string, unknown>> }
   /** In the order in which they are asked for. An on-demand type starts empty and gets what `subscribe` names. */
-  readonly types: readonly { readonly typeUrl: string; readonly onDemand?: boolean }[]
+  readonly types: readonly {
+    readonly typeUrl: string
+    readonly onDemand?: boolean
+    /** Type of the messages, where it isn't that of the resource type. */
+    readonly bodyType?: string
+  }[]
   /** Puts one response into force, synchronously, and names what it rejects. Updates come before removals inside a response. */
   readonly onUpdate: (update: DeltaUpdate) => DeltaVerdict
   readonly log: Scope
