@@ -330,6 +330,9 @@ describe('the control plane', { timeout: 60_000 }, () => {
     const [http = '', monitoring = ''] = plane.http
     assert.equal((await fetch(`http://${http}/ready`)).status, 200)
     const metrics = await (await fetch(`http://${monitoring}/metrics`)).text()
+    assert.match(metrics, /pilot_proxy_convergence_time_count [1-9]/)
+    assert.match(metrics, /pilot_debounce_time_count [1-9]/)
+    assert.match(metrics, /pilot_inbound_updates\{type="svc"\} [1-9]/)
     assert.match(metrics, /pilot_xds_pushes\{type="wds"\} [1-9]/)
     const proxy = connectProxy(plane.grpc, roots, token)
     await proxy.client.synced

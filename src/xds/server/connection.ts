@@ -54,6 +54,12 @@ export interface ConnectionEvents {
   sent(typeUrl: string, bytes: number): void
   stale(typeUrl: string): void
   rejected(typeUrl: string, node: string, message: string): void
+  /** A message took so long to leave. */
+  left(ms: number): void
+  /** A change waited so long for earlier messages of this client. */
+  queued(ms: number): void
+  /** A client was sent all changes up to one that happened so long ago. */
+  converged(ms: number): void
 }
 
 export interface Connection {
@@ -64,8 +70,8 @@ export interface Connection {
   readonly connectedAt: Date
   readonly watches: ReadonlyMap<string, Watch>
   receive(request: Request): void
-  /** Notes the changes that concern this client and sends what it can take. */
-  push(wave: Wave): void
+  /** Notes the changes that concern this client and sends what it can take. `since`: when the first of them happened, by the performance clock. */
+  push(wave: Wave, since?: number): void
   close(): void
 }
 
@@ -92,6 +98,8 @@ export function createConnection(options: ConnectionOptions): Connection {
   let sending = false
   let closed = false
   let soon: NodeJS.Timeout | undefined
+  /** When the oldest change happened that is not sent yet, and when it came here. */
+  let behind: { readonly since: number; readonly noted: number; isStarted: boolean } | undefined
 
   function pump(): void {
     clearTimeout(soon)
@@ -200,10 +208,13 @@ export function createConnection(options: ConnectionOptions): Connection {
   function send(watch: Watch, content: () => Content | undefined): void {
     sending = true
     options.budget.enter((sent) => {
+      let startedAt: number | undefined
       const done = (): void => {
+        if (startedAt !== undefined) events.left(performance.now() - startedAt)
         sent()
         sending = false
         pump()
+        if (!sending && !closed) caughtUp()
       }
       if (closed) {
         done()
@@ -216,6 +227,11 @@ export function createConnection(options: ConnectionOptions): Connection {
           return 0
         }
         const message = encode(watch, now)
+        startedAt = performance.now()
+        if (behind?.isStarted === false) {
+          behind.isStarted = true
+          events.queued(startedAt - behind.noted)
+        }
         outlet.write(message, done)
         return message.byteLength
       } catch (error) {
@@ -224,6 +240,12 @@ export function createConnection(options: ConnectionOptions): Connection {
         return 0
       }
     })
+  }
+
+  /** Nothing waits any more. */
+  function caughtUp(): void {
+    if (behind?.isStarted === true) events.converged(performance.now() - behind.since)
+    behind = undefined
   }
 
   function encode(watch: Watch, content: Content): Buffer {
@@ -252,12 +274,14 @@ export function createConnection(options: ConnectionOptions): Connection {
       if (watches.size > 0) pump()
       else soon ??= setTimeout(pump, firstPauseMs)
     },
-    push(wave) {
+    push(wave, since = performance.now()) {
       for (const [typeUrl, changes] of wave) {
         const watch = watches.get(typeUrl)
         if (watch !== undefined) noteChanges(watch, changes, nodeName, protocol === 'delta')
       }
+      behind ??= { since, noted: performance.now(), isStarted: false }
       pump()
+      if (!sending && !closed) caughtUp()
     },
     close() {
       closed = true

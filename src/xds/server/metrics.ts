@@ -4,6 +4,8 @@ import type { ConnectionEvents } from './connection.ts'
 
 export interface XdsMetrics {
   readonly events: ConnectionEvents
+  /** A wave of changes of these types went out after so long. */
+  debounced(ms: number, typeUrls: Iterable<string>): void
   clientAdded(): void
   clientRemoved(): void
   internalError(): void
@@ -51,6 +53,25 @@ export function createXdsMetrics(registry: MetricsRegistry, version: string): Xd
     name: 'pilot_total_xds_internal_errors',
     help: 'Total number of internal XDS errors in pilot.',
   })
+  const times = (name: string, help: string, bounds: readonly number[]) => {
+    const series = registry.histogram({ name, help, bounds }).with({})
+    return (ms: number): void => series.observe(ms / 1000)
+  }
+  const fine = [0.01, 0.1, 0.5, 1, 3, 5, 10, 20, 30]
+  const coarse = [0.1, 0.5, 1, 3, 5, 10, 20, 30]
+  const debounceTime = times('pilot_debounce_time', 'Seconds between the first change of a wave and its push.', fine)
+  const sendTime = times('pilot_xds_send_time', 'Seconds until a message to a client has left this process.', fine)
+  const queueTime = times('pilot_proxy_queue_time', 'Seconds a change waited for earlier messages of a client.', coarse)
+  const convergenceTime = times(
+    'pilot_proxy_convergence_time',
+    'Seconds between a change and a client having been sent all that follows from it.',
+    coarse,
+  )
+  const triggers = registry.counter<'type'>({
+    name: 'pilot_push_triggers',
+    help: 'Total number of times a push was triggered, by the type that changed.',
+    labels: ['type'],
+  })
   const labels = (typeUrl: string): { type: string } => ({ type: shortNames[typeUrl] ?? typeUrl })
   return {
     events: {
@@ -60,6 +81,13 @@ export function createXdsMetrics(registry: MetricsRegistry, version: string): Xd
       },
       stale: (typeUrl) => expired.with(labels(typeUrl)).inc(),
       rejected: (typeUrl) => rejects.with(labels(typeUrl)).inc(),
+      left: sendTime,
+      queued: queueTime,
+      converged: convergenceTime,
+    },
+    debounced(ms, typeUrls) {
+      debounceTime(ms)
+      for (const typeUrl of typeUrls) triggers.with(labels(typeUrl)).inc()
     },
     clientAdded: () => clients.with({ version }).inc(),
     clientRemoved: () => clients.with({ version }).dec(),

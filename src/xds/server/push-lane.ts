@@ -15,7 +15,7 @@ export interface PushLane {
   close(): void
 }
 
-export function createPushLane(times: QuietTimes, push: (wave: Wave) => void): PushLane {
+export function createPushLane(times: QuietTimes, push: (wave: Wave, waitedMs: number) => void): PushLane {
   let waiting = new Map<string, Map<string, ResourceChange>>()
   let timer: NodeJS.Timeout | undefined
   let isDue = false
@@ -39,7 +39,7 @@ export function createPushLane(times: QuietTimes, push: (wave: Wave) => void): P
     if (closed) return
     const wave = new Map([...waiting].map(([typeUrl, changes]) => [typeUrl, [...changes.values()]]))
     waiting = new Map()
-    push(wave)
+    push(wave, performance.now() - firstAt)
   }
 
   return {
@@ -49,8 +49,10 @@ export function createPushLane(times: QuietTimes, push: (wave: Wave) => void): P
       waiting.set(typeUrl, merged)
       for (const change of changes) merged.set(change.name, mergeChange(merged.get(change.name), change))
       if (times.afterMs === 0) {
-        if (!isDue) queueMicrotask(flush)
+        if (isDue) return
         isDue = true
+        firstAt = performance.now()
+        queueMicrotask(flush)
         return
       }
       lastAt = performance.now()

@@ -50,7 +50,14 @@ function connectClient(source: MemorySource, asked: readonly string[], nodeName:
     budget: createSendBudget(1_000_000),
     controlPlane: 'test',
     nextVersion: () => 'v',
-    events: { sent: () => {}, stale: () => {}, rejected: () => {} },
+    events: {
+      sent: () => {},
+      stale: () => {},
+      rejected: () => {},
+      left: () => {},
+      queued: () => {},
+      converged: () => {},
+    },
     log: silentLogging().scope('test'),
   })
   connection.receive({

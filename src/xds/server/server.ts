@@ -68,10 +68,14 @@ export function createXdsServer(options: XdsServerOptions): XdsServer {
   let ids = 0
   let closed = false
 
-  const lane = createPushLane(options.quietTimes ?? { afterMs: 10, maxMs: 100 }, (wave) => fanOut.add(wave))
+  const lane = createPushLane(options.quietTimes ?? { afterMs: 10, maxMs: 100 }, (wave, waitedMs) => {
+    metrics.debounced(waitedMs, wave.keys())
+    fanOut.add({ wave, since: performance.now() - waitedMs })
+  })
   const fanOut = createFanOut(
     () => connections.keys(),
-    (connection: Connection, wave: Wave) => connection.push(wave),
+    (connection: Connection, { wave, since }: { readonly wave: Wave; readonly since: number }) =>
+      connection.push(wave, since),
   )
   const subscriptions = types.map(({ source, list }) =>
     source.subscribe((changes) => {
