@@ -541,6 +541,7 @@ export function createSession(socket: Socket, options: SessionOptions): Session 
   if (server) settings.push([setting.maxConcurrentStreams, options.maxConcurrentStreams ?? 100])
   else settings.unshift([setting.enablePush, 0])
   const greeting = encodeSettings(settings)
+  socket.setNoDelay()
   if (!server) writer.raw(preface)
   writer.frame(frameType.settings, 0, 0, greeting)
   if (http2.connectionWindowBytes > initialWindowBytes) {
