@@ -1,0 +1,45 @@
+// The operator's page names every flag, variable, debug page and metric that there is, and none that there isn't.
+import assert from 'node:assert/strict'
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { test } from 'node:test'
+
+const root = join(import.meta.dirname, '../..')
+const read = (path: string): string => readFileSync(join(root, path), 'utf8')
+const page = read('docs/control-plane.md')
+const named = (pattern: RegExp, text: string): Set<string> =>
+  new Set([...text.matchAll(pattern)].map(([, name = '']) => name))
+
+test('its flags are those of the command', () => {
+  const flags = named(/\.option\(\s*'(?:-\w, )?(--[\w-]+)/g, read('src/commands/discovery.ts'))
+  assert.deepEqual(named(/`(--[\w-]+)[` ]/g, page), flags)
+})
+
+test('its variables are those that are read', () => {
+  const sources = ['src/istiod/settings.ts', 'src/istiod/certificate-settings.ts', 'src/commands/discovery.ts'].map(read).join('\n')
+  const variables = named(/(?:env\.|read\.\w+\(\s*')([A-Z][A-Z0-9_]+)/g, sources)
+  const section = page.slice(page.indexOf('## Environment'), page.indexOf('## Where configuration'))
+  const documented = named(/`([A-Z][A-Z0-9]*_[A-Z0-9_]+|REVISION)`/g, section)
+  assert.deepEqual([...documented].sort(), [...variables].sort())
+})
+
+test('its debug pages are those that are served', () => {
+  const source = read('src/istiod/debug.ts')
+  const served = named(/^ {4}(\w+): (?:page\(|\(query)/gm, source)
+  const section = page.slice(page.indexOf('## Debug pages'), page.indexOf('The same over xDS'))
+  const documented = named(/`([a-z_]+z?)(?:\?[^`]*)?`/g, section.slice(section.indexOf('| ---')))
+  assert.deepEqual([...documented].sort(), [...served].sort())
+})
+
+test('its metrics exist', () => {
+  const sources = [
+    'xds/server/metrics.ts',
+    'istiod/discovery.ts',
+    'istiod/inbound-metrics.ts',
+    'istiod/remote-metrics.ts',
+  ]
+    .map((path) => read(`src/${path}`))
+    .join('\n')
+  const section = page.slice(page.indexOf('## Metrics'))
+  for (const name of named(/`((?:pilot|istiod|remote)_\w+)`/g, section)) assert.match(sources, new RegExp(`'${name}'`))
+})
