@@ -16,7 +16,9 @@ test('its flags are those of the command', () => {
 })
 
 test('its variables are those that are read', () => {
-  const sources = ['src/istiod/settings.ts', 'src/istiod/certificate-settings.ts', 'src/commands/discovery.ts'].map(read).join('\n')
+  const sources = ['src/istiod/settings.ts', 'src/istiod/certificate-settings.ts', 'src/commands/discovery.ts']
+    .map(read)
+    .join('\n')
   const variables = named(/(?:env\.|read\.\w+\(\s*')([A-Z][A-Z0-9_]+)/g, sources)
   const section = page.slice(page.indexOf('## Environment'), page.indexOf('## Where configuration'))
   const documented = named(/`([A-Z][A-Z0-9]*_[A-Z0-9_]+|REVISION)`/g, section)

@@ -175,6 +175,28 @@ describe('the sources of the control plane', { timeout: 60_000 }, () => {
     write('policies.yaml', [policy('second')])
   })
 
+  test('objects of a tag count from when the tag points to this revision until it does no longer', async () => {
+    const tagged = policy('tagged')
+    tagged.metadata.labels = { 'istio.io/rev': 'stable' }
+    write('policies.yaml', [policy('second'), tagged, policy('third')])
+    await proxy.until(() => proxy.held.has('app/third'))
+    assert.ok(!proxy.held.has('app/tagged'))
+    const key = { namespace: 'istio-system', name: 'stable' }
+    const labels = { 'istio.io/tag': 'stable', 'istio.io/rev': 'default' }
+    const tag: KubeObject = {
+      apiVersion: 'v1',
+      kind: 'Service',
+      metadata: { ...key, labels },
+      spec: { ports: [{ port: 1 }] },
+    }
+    await client.create(resources.services, tag)
+    await proxy.until(() => proxy.held.has('app/tagged'))
+    await client.delete(resources.services, key)
+    await proxy.until(() => !proxy.held.has('app/tagged'))
+    write('policies.yaml', [policy('second')])
+    await proxy.until(() => !proxy.held.has('app/third'))
+  })
+
   test('another cluster: its workloads come with its Secret, stay while its credentials change, and go with it', async () => {
     const far = 'c2//Pod/app/far'
     const kubeconfig = readFileSync(remote.kubeconfig, 'utf8')
