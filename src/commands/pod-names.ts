@@ -14,9 +14,11 @@ export async function podNameOf(client: KubeClient, namespace: string, target: s
   const [kind, name] = target.includes('/') ? target.split('/', 2) : ['pod', target]
   if (kind === undefined || !name) throw new UsageError(`"${target}": expected a pod's name, or KIND/NAME`)
   const resource = await findResource(client, kind)
-  if (resource.kind === 'Pod') return name
   const owner = await client.get<KubeObject<Selecting>>(resource, { namespace, name })
-  if (owner === undefined) throw new UsageError(`${resource.kind} ${name} does not exist in namespace ${namespace}`)
+  if (owner === undefined) {
+    throw new UsageError(`${resource.kind} ${name} does not exist in namespace ${namespace} (-n names another)`)
+  }
+  if (resource.kind === 'Pod') return name
   const selector = owner.spec?.selector
   const labels =
     selector?.matchLabels ?? (resource.kind === 'Service' ? (selector as Record<string, string>) : undefined)

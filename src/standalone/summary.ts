@@ -30,7 +30,7 @@ export function whatToTry({ kubeconfig, stateDir }: InstancePaths, mesh: boolean
     '  kubectl get pods -A',
     `  ${lateen} status${named}`,
     ...(mesh ? [`  ${lateen} logs -f -n istio-system ds/ztunnel`] : []),
-    `Ctrl-C stops everything and keeps what the API holds for the next start; "${lateen} down${named}" removes that, too.`,
+    `Ctrl-C here ends everything and keeps what the API holds for the next start; "${lateen} down${named}" removes that, too.`,
   ].join('\n')
 }
 
