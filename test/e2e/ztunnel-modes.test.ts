@@ -213,7 +213,7 @@ suite('the node proxy in its modes', { skip: canRunLab, timeout: 120_000 }, () =
     const startedAt = performance.now()
     assert.equal(await proxy.stop(), 0)
     const tookMs = performance.now() - startedAt
-    assert.ok(tookMs > 900 && tookMs < 4000, `${tookMs}`)
+    assert.ok(tookMs > 900 && tookMs < 8000, `${tookMs}`)
     await closed
     assert.match(proxy.log(), /drain duration expired with pending connections, forcefully shutting down/)
     assert.match(proxy.log(), /connection complete.*error="connection failed to drain within the timeout"/)

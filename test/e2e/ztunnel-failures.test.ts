@@ -1,0 +1,252 @@
+// What goes wrong around a node proxy: the control plane, the other proxy, the peers, the machine.
+import assert from 'node:assert/strict'
+import { execFileSync } from 'node:child_process'
+import { once } from 'node:events'
+import { writeFileSync } from 'node:fs'
+import type net from 'node:net'
+import { join } from 'node:path'
+import { after, afterEach, before, suite, test } from 'node:test'
+import { security } from '../../src/proto/index.ts'
+import { canRunLab, createMeshLab, type LabProxy, type MeshLab } from '../support/mesh-lab.ts'
+import { announcePod, announceService, eventually, exchange } from '../support/mesh-lab-content.ts'
+import { createTestPki } from '../support/test-pki.ts'
+
+const client = { name: 'client', ip: '10.77.2.1', node: 'n1' }
+const server = { name: 'server', ip: '10.77.2.2', node: 'n2' }
+const outsider = { name: 'outsider', ip: '10.77.2.3' }
+const echo = { name: 'echo', vips: ['10.78.0.9'], ports: { 80: 8080 } }
+const to = { ip: '10.78.0.9', port: 80 }
+const ignoreErrors = (socket: net.Socket): void => void socket.on('error', () => undefined)
+const answerBack = (socket: net.Socket): void => {
+  ignoreErrors(socket)
+  socket.pipe(socket)
+}
+
+async function say(socket: net.Socket, text: string): Promise<string> {
+  socket.write(text)
+  const data = once(socket, 'data')
+  socket.resume()
+  return String((await data)[0])
+}
+
+async function buildLab(): Promise<MeshLab> {
+  const lab = await createMeshLab({ pods: [client, server, outsider], nodes: ['n1', 'n2', 'spare'] })
+  announcePod(lab, client)
+  announcePod(lab, server, [echo])
+  announceService(lab, echo)
+  await lab.listen('server', 8080, answerBack)
+  return lab
+}
+
+const readiness = (lab: MeshLab, node: string) =>
+  lab.run(node, 'curl', '-sS', '-m', '2', 'http://127.0.0.1:15021/healthz/ready').catch(() => '')
+
+suite('failures around a node proxy', { skip: canRunLab, timeout: 180_000 }, () => {
+  suite('of the control plane', () => {
+    let lab: MeshLab
+    before(async () => {
+      lab = await buildLab()
+    })
+    after(() => lab?.[Symbol.asyncDispose]())
+    const running: LabProxy[] = []
+    const start = async (node: string, env: Record<string, string> = {}) => {
+      const proxy = await lab.startProxy(node, env)
+      running.push(proxy)
+      return proxy
+    }
+    afterEach(async () => {
+      lab.controlPlane.caBehaviour = 'sign'
+      await Promise.all(running.splice(0).map((proxy) => proxy.stop('SIGKILL')))
+    })
+    const works = async () => (await exchange(lab, 'client', to, 'works').catch(() => '')) === 'works'
+
+    for (const [behaviour, reason] of [
+      ['garbage', /identity error: invalid (certificate|root)/],
+      [
+        'wrong-identity',
+        /identity error: did not find expected SAN: spiffe:\/\/cluster\.local\/ns\/default\/sa\/client/,
+      ],
+    ] as const) {
+      test(`a CA that answers with ${behaviour} gives no connections, and nothing goes out in plain text; a better answer later does`, async () => {
+        lab.controlPlane.caBehaviour = behaviour
+        const [proxy] = await Promise.all([start('n1'), start('n2')])
+        assert.equal(await works(), false)
+        assert.match(await proxy.logged(/connection complete.*error="identity error/), reason)
+        const dump = JSON.parse(await lab.run('n1', 'curl', '-sS', 'http://127.0.0.1:15000/config_dump'))
+        assert.match(dump.certificates[0].state, /^Unavailable: /)
+        lab.controlPlane.caBehaviour = 'sign'
+        await eventually(works, 'a call')
+      })
+    }
+
+    test('a CA that hangs holds connections back; when its connection breaks, the next request is answered', async () => {
+      lab.controlPlane.caBehaviour = 'hang'
+      await Promise.all([start('n1'), start('n2')])
+      const held = await lab.connect('client', to)
+      ignoreErrors(held)
+      held.write('held')
+      assert.equal(
+        await Promise.race([once(held, 'data'), new Promise((done) => setTimeout(done, 500, 'nothing'))]),
+        'nothing',
+      )
+      lab.controlPlane.caBehaviour = 'sign'
+      lab.controlPlane.cutConnections()
+      await eventually(works, 'a call')
+      held.destroy()
+    })
+
+    test('without its control plane a proxy goes on as it is, and takes up what it missed', async () => {
+      const [, serverProxy] = await Promise.all([start('n1'), start('n2')])
+      const socket = await lab.connect('client', to)
+      ignoreErrors(socket)
+      assert.equal(await say(socket, 'one'), 'one')
+      lab.controlPlane.cutConnections()
+      assert.equal(await say(socket, 'two'), 'two')
+      assert.equal(await works(), true)
+      const closed = new Promise((resolve) => socket.once('close', resolve))
+      lab.controlPlane.setPolicy({
+        name: 'none',
+        namespace: 'default',
+        scope: security.Scope.NAMESPACE,
+        action: security.Action.ALLOW,
+        groups: [],
+      })
+      await closed
+      await serverProxy.logged(
+        /connection closed due to policy change.*reason="allow policies exist, but none allowed"/,
+      )
+      assert.equal(await works(), false)
+      lab.controlPlane.removePolicy('default/none')
+      await eventually(works, 'a call')
+    })
+
+    test('a control plane of another root, or one that talks nonsense, is never believed', async () => {
+      const roots = join(lab.directory, 'other-root.pem')
+      writeFileSync(roots, (await createTestPki()).roots)
+      const misled = lab.launch('spare', {
+        NODE_NAME: 'spare',
+        XDS_ROOT_CA: roots,
+        INPOD_UDS: join(lab.directory, 'x'),
+      })
+      await misled.logged(/the stream to the control plane ended.*(signature|certificate)/)
+      assert.equal(await readiness(lab, 'spare'), 'not ready, pending: state manager, workload proxy manager\n')
+      await misled.stop('SIGTERM')
+      const nonsense = await lab.listen('outsider', 9999, (socket) => {
+        ignoreErrors(socket)
+        socket.write(Buffer.alloc(4096, 0xee))
+      })
+      const confused = lab.launch('spare', {
+        NODE_NAME: 'spare',
+        XDS_ADDRESS: `https://${outsider.ip}:9999`,
+        INPOD_UDS: join(lab.directory, 'x'),
+      })
+      await confused.logged(/the stream to the control plane ended/)
+      assert.match(await readiness(lab, 'spare'), /^not ready/)
+      const startedAt = performance.now()
+      assert.equal(await confused.stop('SIGTERM'), 0)
+      assert.ok(performance.now() - startedAt < 8000, 'a start that is not finished ends promptly')
+      nonsense.close()
+    })
+  })
+
+  suite('of peers and of the machine', () => {
+    let lab: MeshLab
+    let clientProxy: LabProxy
+    let serverProxy: LabProxy
+    before(async () => {
+      lab = await buildLab()
+      ;[clientProxy, serverProxy] = await Promise.all([lab.startProxy('n1'), lab.startProxy('n2')])
+    })
+    after(() => lab?.[Symbol.asyncDispose]())
+
+    test('a client that reads nothing costs bounded memory and holds nobody else up', async () => {
+      const size = 256 * 1024 * 1024
+      let written = 0
+      const listener = await lab.listen('server', 8081, (socket) => {
+        ignoreErrors(socket)
+        const chunk = Buffer.alloc(1024 * 1024)
+        const write = () => {
+          while (written < size) {
+            written += chunk.length
+            if (!socket.write(chunk)) return
+          }
+          socket.end()
+        }
+        socket.on('drain', write)
+        write()
+      })
+      assert.equal(await exchange(lab, 'client', to, 'before'), 'before')
+      const idle = [clientProxy.rss(), serverProxy.rss()]
+      const slow = await lab.connect('client', { ip: server.ip, port: 8081 })
+      ignoreErrors(slow)
+      // Until nothing moves any more: every buffer on the way is full.
+      let seen = -1
+      await eventually(async () => {
+        const still = seen === written
+        seen = written
+        await new Promise((resolve) => setTimeout(resolve, 300))
+        return still
+      }, 'a standstill')
+      assert.ok(written < size, `${written}`)
+      for (let count = 0; count < 20; count += 1) assert.equal(await exchange(lab, 'client', to, 'others'), 'others')
+      const grown = [clientProxy.rss() - (idle[0] ?? 0), serverProxy.rss() - (idle[1] ?? 0)]
+      assert.ok(Math.max(...grown) < 96 * 1024 * 1024, `${grown}`)
+      let received = 0
+      for await (const chunk of slow) received += chunk.length
+      assert.equal(received, size)
+      listener.close()
+    })
+
+    test('peers that say nothing, or stop in the middle of a handshake, do not keep others out', async () => {
+      const silent = await Promise.all(
+        Array.from({ length: 200 }, () => lab.connect('outsider', { ip: server.ip, port: 15008 })),
+      )
+      for (const [index, socket] of silent.entries()) {
+        ignoreErrors(socket)
+        if (index % 2 === 0) socket.write(Buffer.from([22, 3, 1, 2, 0, 1, 0]))
+      }
+      assert.equal(await exchange(lab, 'client', to, 'served'), 'served')
+      await Promise.all(
+        silent.map(async (socket) => {
+          const over = new Promise((resolve) => socket.once('end', resolve).once('close', resolve))
+          socket.resume()
+          await over
+          socket.destroy()
+        }),
+      )
+    })
+
+    test('out of descriptors: connections are refused for a while and taken again later', async () => {
+      const limit = (soft: number) =>
+        execFileSync('prlimit', ['--pid', String(clientProxy.pid), `--nofile=${soft}:20000`])
+      limit(250)
+      const sockets = await Promise.all(
+        Array.from({ length: 400 }, () => lab.connect('client', to).catch(() => undefined)),
+      )
+      for (const socket of sockets) {
+        if (socket === undefined) continue
+        ignoreErrors(socket)
+        socket.write('x')
+      }
+      await new Promise((resolve) => setTimeout(resolve, 1000))
+      for (const socket of sockets) socket?.destroy()
+      await eventually(async () => (await exchange(lab, 'client', to, 'again').catch(() => '')) === 'again', 'a call')
+      limit(20_000)
+      assert.ok(clientProxy.log().length < 4 * 1024 * 1024, 'the log is not flooded')
+    })
+
+    test('the other proxy is killed: connections end, and its successor is used at once', async () => {
+      const socket = await lab.connect('client', to)
+      ignoreErrors(socket)
+      assert.equal(await say(socket, 'one'), 'one')
+      const closed = new Promise((resolve) => socket.once('close', resolve))
+      socket.resume()
+      await serverProxy.stop('SIGKILL')
+      await closed
+      assert.equal(await exchange(lab, 'client', to, 'nobody').catch(() => ''), '')
+      serverProxy = await lab.startProxy('n2')
+      await eventually(async () => (await exchange(lab, 'client', to, 'back').catch(() => '')) === 'back', 'a call')
+      await clientProxy.logged(/connection complete.*direction="outbound".*error=/)
+    })
+  })
+})
