@@ -1,8 +1,9 @@
-// Throughput, latency, connection rate and memory of the node proxy between two namespaces, next to direct TCP, a plain
-// relay and a minimal HTTP/2 CONNECT relay on the same machine in the same run. Needs root and iperf3.
+// Throughput, latency, connection rate, processor time and memory of the node proxy between two namespaces, next to direct
+// TCP, a plain relay, a relay over TLS and a minimal HTTP/2 CONNECT relay on the same machine in the same run. Needs root and iperf3.
 import { type ChildProcess, execFile, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import type { Socket } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
@@ -21,6 +22,16 @@ const seconds = 5
 
 type Row = Record<string, number | string>
 
+/** From where to where a way of connecting leads. */
+interface From {
+  readonly pod: string
+  readonly ip: string
+  readonly iperf: number
+  readonly echo: number
+}
+
+const relays = { tcp: 'plain relay pair', tls: 'TLS relay pair', http2: 'minimal HTTP/2 relay pair' }
+
 /** One row a way of connecting. */
 export async function run(): Promise<Row[]> {
   const lab = await createMeshLab({ pods: [client, server, plainClient, plainServer], nodes: ['n1', 'n2'] })
@@ -38,24 +49,51 @@ export async function run(): Promise<Row[]> {
       })
     }
     const rows: Row[] = []
-    const measure = async (way: string, pod: string, ip: string, port: number, echo: number): Promise<Row> => ({
-      benchmark: 'hbone',
-      way,
-      'Gbit/s 1': await iperf(lab, pod, ip, port, 1),
-      'Gbit/s 8': await iperf(lab, pod, ip, port, 8),
-      ...(await latency(lab, pod, ip, echo)),
-      'connections/s': await connectionRate(lab, pod, ip, echo),
-    })
-    rows.push(await measure('direct TCP', plainClient.name, plainServer.ip, iperfPort, echoPort))
-    for (const kind of ['tcp', 'http2'] as const) {
+    const measure = async (way: string, from: From, pids: readonly number[]): Promise<Row> => {
+      const one = await iperf(lab, from, 1, pids)
+      const eight = await iperf(lab, from, 8, pids)
+      const backwards = await iperf(lab, from, 8, pids, '-R')
+      const row: Row = {
+        benchmark: 'hbone',
+        way,
+        'Gbit/s 1': one.gigabits,
+        'Gbit/s 8': eight.gigabits,
+        'back 8': backwards.gigabits,
+        'CPU s/GB 1': one.processorSeconds,
+        'CPU s/GB 8': eight.processorSeconds,
+      }
+      for (const connections of [1, 64]) {
+        for (const bytes of [1, 1024, 16_384]) {
+          const { p50, p99 } = await latency(lab, from, bytes, connections)
+          row[`µs ${bytes} B ×${connections}`] = `${p50} / ${p99}`
+        }
+      }
+      row['connections/s'] = await connectionRate(lab, from)
+      return row
+    }
+    const direct = { pod: plainClient.name, ip: plainServer.ip, iperf: iperfPort, echo: echoPort }
+    rows.push(await measure('direct TCP', direct, []))
+    const near = { ...direct, ip: '127.0.0.1', iperf: relayPort, echo: relayPort + 1 }
+    for (const [kind, way] of Object.entries(relays)) {
       children.push(...(await startRelays(lab, directory, kind)))
-      const way = kind === 'tcp' ? 'plain relay pair' : 'minimal HTTP/2 relay pair'
-      rows.push(await measure(way, plainClient.name, '127.0.0.1', relayPort, relayPort + 1))
+      rows.push(await measure(way, near, pidsOf(children.slice(2))))
       for (const child of children.splice(2)) await stop(child)
     }
-    const mesh = await measure('node proxy pair', client.name, server.ip, iperfPort, echoPort)
+    const meshed = { pod: client.name, ip: server.ip, iperf: iperfPort, echo: echoPort }
+    const mesh = await measure('node proxy pair', meshed, pidsOf(proxies.map((proxy) => proxy.process)))
+    const used = proxies.map((proxy) => proxy.rss())
     const busy = await rssAtConnections(lab, proxies, 1000)
-    rows.push({ ...mesh, 'RSS idle MB': megabytes(idle), 'RSS 1000 conns MB': megabytes(busy) })
+    const many = await rssWithWorkloads(lab, proxies, 10_000)
+    for (const proxy of proxies) await proxy.stop()
+    await startProxies(lab, { POOL_MAX_STREAMS_PER_CONNECTION: '1', POOL_UNUSED_RELEASE_TIMEOUT: '1ms' })
+    rows.push({
+      ...mesh,
+      'fresh tunnel/s': await connectionRate(lab, meshed),
+      'RSS MB idle': megabytes(idle),
+      'after load': megabytes(used),
+      '1000 connections': megabytes(busy),
+      '10000 workloads': megabytes(many),
+    })
     return rows
   } finally {
     for (const child of children) await stop(child)
@@ -76,8 +114,13 @@ async function startMesh(lab: MeshLab): Promise<LabProxy[]> {
       addresses: [Uint8Array.from(pod.ip.split('.').map(Number))],
     })
   }
-  return Promise.all([lab.startProxy('n1'), lab.startProxy('n2')])
+  return startProxies(lab, {})
 }
+
+const startProxies = (lab: MeshLab, env: Record<string, string>): Promise<LabProxy[]> =>
+  Promise.all([lab.startProxy('n1', env), lab.startProxy('n2', env)])
+
+const pidsOf = (children: readonly ChildProcess[]) => children.flatMap(({ pid }) => (pid === undefined ? [] : [pid]))
 
 const spawnIn = (lab: MeshLab, name: string, command: readonly string[]): ChildProcess =>
   spawn('ip', ['netns', 'exec', lab.namespaceName(name), ...command], { stdio: ['ignore', 'pipe', 'inherit'] })
@@ -89,7 +132,7 @@ async function stop(child: ChildProcess): Promise<void> {
 }
 
 /** Two relays of one kind: in the client's namespace towards the server's, and in the server's towards its ports. */
-async function startRelays(lab: MeshLab, directory: string, kind: 'tcp' | 'http2'): Promise<ChildProcess[]> {
+async function startRelays(lab: MeshLab, directory: string, kind: string): Promise<ChildProcess[]> {
   const pki = await createTestPki()
   const file = async (name: string) => {
     const { privateKey, chain } = await pki.issue('relay')
@@ -108,55 +151,90 @@ async function startRelays(lab: MeshLab, directory: string, kind: 'tcp' | 'http2
   return children
 }
 
-async function iperf(lab: MeshLab, pod: string, ip: string, port: number, parallel: number): Promise<number> {
-  const args = ['iperf3', '-c', ip, '-p', String(port), '-P', String(parallel), '-t', String(seconds), '-J']
+async function iperf(
+  lab: MeshLab,
+  { pod, ip, iperf: port }: From,
+  parallel: number,
+  pids: readonly number[],
+  ...more: readonly string[]
+): Promise<{ gigabits: number; processorSeconds: number }> {
+  const args = ['iperf3', '-c', ip, '-p', String(port), '-P', String(parallel), '-t', String(seconds), '-J', ...more]
+  const before = processorSeconds(pids)
   const { stdout } = await promisify(execFile)('ip', ['netns', 'exec', lab.namespaceName(pod), ...args], {
     timeout: (seconds + 20) * 1000,
     maxBuffer: 64 * 1024 * 1024,
   })
-  const report = JSON.parse(stdout) as { end: { sum_received: { bits_per_second: number } } }
-  return Math.round(report.end.sum_received.bits_per_second / 1e7) / 100
+  const used = processorSeconds(pids) - before
+  const report = JSON.parse(stdout) as {
+    end: { sum_received?: { bits_per_second: number; bytes: number } }
+    error?: string
+  }
+  if (report.end.sum_received === undefined) throw new Error(`iperf3: ${report.error}`)
+  const { bits_per_second, bytes } = report.end.sum_received
+  return { gigabits: rounded(bits_per_second / 1e9), processorSeconds: rounded(used / (bytes / 1e9)) }
 }
 
-async function latency(lab: MeshLab, pod: string, ip: string, port: number): Promise<Row> {
-  const socket = await lab.connect(pod, { ip, port })
-  socket.setNoDelay(true)
-  socket.resume()
-  const message = Buffer.alloc(1024, 1)
+/** Of both halves together. */
+function processorSeconds(pids: readonly number[]): number {
+  const ticks = pids.map((pid) => {
+    const fields = readFileSync(`/proc/${pid}/stat`, 'utf8').split(' ')
+    return Number(fields[13]) + Number(fields[14])
+  })
+  return ticks.reduce((sum, one) => sum + one, 0) / 100
+}
+
+const rounded = (value: number) => Math.round(value * 100) / 100
+
+/** Request and response of the same size over open connections; microseconds. */
+async function latency(
+  lab: MeshLab,
+  { pod, ip, echo }: From,
+  bytes: number,
+  connections: number,
+): Promise<{ p50: number; p99: number }> {
+  const rounds = Math.ceil(3000 / connections)
   const times: number[] = []
-  for (let round = 0; round < 3000; round += 1) {
-    const start = performance.now()
-    let missing = message.length
-    const complete = new Promise<void>((resolve) => {
-      const take = (chunk: Buffer) => {
-        missing -= chunk.length
-        if (missing > 0) return
-        socket.off('data', take)
-        resolve()
-      }
-      socket.on('data', take)
-    })
-    socket.write(message)
-    await complete
-    if (round >= 500) times.push(performance.now() - start)
+  const exchangeAll = async () => {
+    const socket = await lab.connect(pod, { ip, port: echo })
+    socket.setNoDelay(true)
+    socket.resume()
+    const message = Buffer.alloc(bytes, 1)
+    for (let round = 0; round < rounds; round += 1) {
+      const start = performance.now()
+      await exchange(socket, message)
+      if (round >= rounds / 6) times.push(performance.now() - start)
+    }
+    socket.destroy()
   }
-  socket.destroy()
+  await Promise.all(Array.from({ length: connections }, exchangeAll))
   times.sort((a, b) => a - b)
   const at = (part: number) => Math.round((times[Math.floor(part * times.length)] ?? 0) * 1000)
-  return { 'p50 µs': at(0.5), 'p99 µs': at(0.99) }
+  return { p50: at(0.5), p99: at(0.99) }
+}
+
+function exchange(socket: Socket, message: Buffer): Promise<void> {
+  let missing = message.length
+  return new Promise((resolve) => {
+    const take = (chunk: Buffer) => {
+      missing -= chunk.length
+      if (missing > 0) return
+      socket.off('data', take)
+      resolve()
+    }
+    socket.on('data', take)
+    socket.write(message)
+  })
 }
 
 /** Connect, one byte there and back, close; 16 at a time. */
-async function connectionRate(lab: MeshLab, pod: string, ip: string, port: number): Promise<number> {
+async function connectionRate(lab: MeshLab, { pod, ip, echo }: From): Promise<number> {
   let done = 0
   const until = performance.now() + 3000
   const worker = async () => {
     while (performance.now() < until) {
-      const socket = await lab.connect(pod, { ip, port })
-      const answered = once(socket, 'data')
+      const socket = await lab.connect(pod, { ip, port: echo })
       socket.resume()
-      socket.write('x')
-      await answered
+      await exchange(socket, Buffer.of(1))
       socket.end()
       await once(socket, 'close')
       done += 1
@@ -164,6 +242,26 @@ async function connectionRate(lab: MeshLab, pod: string, ip: string, port: numbe
   }
   await Promise.all(Array.from({ length: 16 }, worker))
   return Math.round(done / 3)
+}
+
+/** The mesh gets many more workloads; measured once the proxies have taken in the last of them. */
+async function rssWithWorkloads(lab: MeshLab, proxies: readonly LabProxy[], count: number): Promise<number[]> {
+  for (let index = 0; index < count; index += 1) {
+    lab.controlPlane.setWorkload({
+      uid: `c1//Pod/default/w${index}`,
+      name: `w${index}`,
+      namespace: 'default',
+      serviceAccount: `sa${index % 100}`,
+      node: `far${index % 50}`,
+      tunnelProtocol: 1,
+      addresses: [Uint8Array.of(10, 99, index >> 8, index & 0xff)],
+    })
+  }
+  const dump = (node: string) => lab.run(node, 'curl', '-s', 'http://127.0.0.1:15000/config_dump')
+  for (const node of ['n1', 'n2']) {
+    for (let attempt = 0; attempt < 30 && !(await dump(node)).includes(`"w${count - 1}"`); attempt += 1);
+  }
+  return proxies.map((proxy) => proxy.rss())
 }
 
 async function rssAtConnections(lab: MeshLab, proxies: readonly LabProxy[], count: number): Promise<number[]> {

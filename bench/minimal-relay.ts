@@ -1,8 +1,10 @@
-// The yardstick: the shortest relay that does the same work, as a pair of processes. `tcp` copies bytes, `http2` carries
-// them in HTTP/2 CONNECT streams over mutual TLS, with Node's own streams and nothing else.
+// The yardstick: the shortest relay that does the same work, as a pair of processes. `tcp` copies bytes, `tls` carries each
+// connection in a mutual TLS connection of its own, `http2` in HTTP/2 CONNECT streams over mutual TLS, with Node's own
+// streams and nothing else.
 import { readFileSync } from 'node:fs'
 import http2 from 'node:http2'
 import net from 'node:net'
+import tls from 'node:tls'
 
 const [, , kind, side, credentialsPath = '', pairs = '', peer = ''] = process.argv
 const { key, cert, ca } = JSON.parse(readFileSync(credentialsPath, 'utf8')) as { key: string; cert: string; ca: string }
@@ -14,6 +16,8 @@ for (const pair of pairs.split(',')) {
   const [listenPort = 0, targetPort = 0] = pair.split(':').map(Number)
   if (kind === 'tcp' && side === 'far') relayTo(listenPort, '127.0.0.1', targetPort)
   if (kind === 'tcp' && side === 'near') relayTo(listenPort, peer, listenPort)
+  if (kind === 'tls' && side === 'far') relayFromTls(listenPort, targetPort)
+  if (kind === 'tls' && side === 'near') relayToTls(listenPort)
   if (kind === 'http2' && side === 'near') tunnelTo(listenPort, targetPort)
 }
 if (kind === 'http2' && side === 'far') serveTunnels()
@@ -31,6 +35,24 @@ function relayTo(port: number, host: string, target: number): void {
     .createServer({ ...options, noDelay: true }, (socket) =>
       join(socket, net.connect({ ...options, host, port: target, noDelay: true })),
     )
+    .listen(port)
+}
+
+function relayFromTls(port: number, target: number): void {
+  tls
+    .createServer({ key, cert, ca, requestCert: true, rejectUnauthorized: true, noDelay: true }, (socket) =>
+      join(socket, net.connect({ ...options, host: '127.0.0.1', port: target, noDelay: true })),
+    )
+    .listen(port)
+}
+
+function relayToTls(port: number): void {
+  net
+    .createServer({ ...options, noDelay: true }, (socket) => {
+      const tunnel = tls.connect({ host: peer, port, key, cert, ca, checkServerIdentity: () => undefined })
+      tunnel.setNoDelay(true)
+      join(socket, tunnel)
+    })
     .listen(port)
 }
 

@@ -19,7 +19,8 @@ export interface BenchApi extends AsyncDisposable {
   secret(namespace: string, name: string): Readonly<Record<string, string>> | undefined
 }
 
-type Watch = (event: string) => void
+type Watch = (key: string, type: string, json: string) => void
+type Fits = (key: string, json: string) => boolean
 
 /** One collection: objects as JSON text, by `namespace/name`. */
 interface Shelf {
@@ -59,25 +60,26 @@ export async function startBenchApi(): Promise<BenchApi> {
     const shelf = shelfOf(path)
     const type = shelf.objects.has(`${namespace}/${name}`) ? 'MODIFIED' : 'ADDED'
     shelf.objects.set(`${namespace}/${name}`, json)
-    for (const watch of shelf.watches) watch(`{"type":"${type}","object":${json}}\n`)
+    for (const watch of shelf.watches) watch(`${namespace}/${name}`, type, json)
     return json
   }
 
-  function list(shelf: Shelf, url: URL, response: ServerResponse): void {
-    const only = /metadata\.name=([^,]+)/.exec(url.searchParams.get('fieldSelector') ?? '')?.[1]
+  function list(shelf: Shelf, fits: Fits, url: URL, response: ServerResponse): void {
     const limit = Number(url.searchParams.get('limit') ?? 0) || Infinity
     const from = Number(url.searchParams.get('continue') ?? 0)
-    const items = [...shelf.objects].filter(([key]) => only === undefined || key.endsWith(`/${only}`))
+    const items = [...shelf.objects].filter(([key, json]) => fits(key, json))
     const page = items.slice(from, from + limit).map(([, json]) => json)
     const more = from + page.length < items.length ? `,"continue":"${from + page.length}"` : ''
     response.setHeader('content-type', 'application/json')
     response.end(`{"kind":"List","metadata":{"resourceVersion":"${version}"${more}},"items":[${page.join(',')}]}`)
   }
 
-  function watch(shelf: Shelf, response: ServerResponse): void {
+  function watch(shelf: Shelf, fits: Fits, response: ServerResponse): void {
     response.writeHead(200, { 'content-type': 'application/json' })
     response.flushHeaders()
-    const tell = (event: string): void => void response.write(event)
+    const tell: Watch = (key, type, json) => {
+      if (fits(key, json)) response.write(`{"type":"${type}","object":${json}}\n`)
+    }
     shelf.watches.add(tell)
     response.on('close', () => shelf.watches.delete(tell))
   }
@@ -101,8 +103,8 @@ export async function startBenchApi(): Promise<BenchApi> {
       const found = shelf.objects.get(`${namespace}/${name}`)
       return found === undefined ? reply(404, '{"kind":"Status","code":404,"reason":"NotFound"}') : reply(200, found)
     }
-    if (url.searchParams.get('watch') === 'true') return watch(shelf, response)
-    list(shelf, url, response)
+    if (url.searchParams.get('watch') === 'true') return watch(shelf, fitting(namespace, url), response)
+    list(shelf, fitting(namespace, url), url, response)
   }
 
   const server = createServer({ key: serving.privateKey, cert: serving.chain }, (request, response) => {
@@ -136,6 +138,19 @@ export async function startBenchApi(): Promise<BenchApi> {
       await once(server, 'close')
       rmSync(directory, { recursive: true })
     },
+  }
+}
+
+/** The selectors that the control plane uses: a name, and equal labels. */
+function fitting(namespace: string, url: URL): Fits {
+  const name = /metadata\.name=([^,]+)/.exec(url.searchParams.get('fieldSelector') ?? '')?.[1]
+  const labels = (url.searchParams.get('labelSelector') ?? '').split(',').filter((one) => one !== '')
+  return (key, json) => {
+    if (namespace !== '' && !key.startsWith(`${namespace}/`)) return false
+    if (name !== undefined && !key.endsWith(`/${name}`)) return false
+    if (labels.length === 0) return true
+    const own = (JSON.parse(json) as KubeObject).metadata.labels ?? {}
+    return labels.every((label) => own[label.split('=')[0] ?? ''] === label.split('=').at(-1))
   }
 }
 

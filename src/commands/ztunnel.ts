@@ -2,6 +2,7 @@
 import { Command } from 'commander'
 import { createLogging, formatJson, formatPlain } from '../observability/index.ts'
 import { loadConfig, processInputs, runZtunnel } from '../ztunnel/index.ts'
+import { restartWithHeapFlags } from './heap-flags.ts'
 import { packageVersion } from './version.ts'
 
 /**
@@ -11,13 +12,6 @@ import { packageVersion } from './version.ts'
  */
 const heapFlags = ['--max-semi-space-size=1', '--initial-heap-size=256', '--wasm-lazy-compilation', '--liftoff-only']
 
-/** V8 takes these at its start only: the process replaces itself, keeping its id. */
-function restartWithSmallHeap(): void {
-  if (process.execve === undefined || process.execArgv.includes('--liftoff-only')) return
-  const args = [process.execPath, ...heapFlags, ...process.execArgv, ...process.argv.slice(1)]
-  process.execve(process.execPath, args, { MALLOC_ARENA_MAX: '2', ...process.env })
-}
-
 export function create(): Command {
   return new Command('ztunnel')
     .description('L4 node proxy: mutual TLS, policies and telemetry for the TCP connections of this node’s pods.')
@@ -26,7 +20,7 @@ export function create(): Command {
     .allowExcessArguments()
     .action(async (command: string) => {
       if (command !== 'proxy' && command !== 'ztunnel') throw new Error(`unknown command: ${command}`)
-      restartWithSmallHeap()
+      restartWithHeapFlags(heapFlags, { MALLOC_ARENA_MAX: '2' })
       const config = loadConfig(processInputs(process.env))
       const logging = createLogging({
         format: config.logFormat === 'json' ? formatJson('message') : formatPlain,

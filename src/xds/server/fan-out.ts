@@ -1,6 +1,8 @@
 // Brings a wave to every connection, in slices, so that many clients do not keep everything else waiting.
 
 export interface FanOut<W> {
+  /** Some waves are still going out. */
+  readonly isBusy: boolean
   add(wave: W): void
   close(): void
 }
@@ -32,6 +34,9 @@ export function createFanOut<T, W>(
   }
 
   return {
+    get isBusy() {
+      return waves.length > 0
+    },
     add(wave) {
       waves.push(wave)
       if (planned === undefined) run()

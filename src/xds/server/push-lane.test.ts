@@ -8,12 +8,13 @@ const type = 'a.B'
 describe('a push lane', () => {
   function withClock(
     run: (tick: (ms: number) => void, waves: Wave[], add: (name: string, keys?: string[]) => void) => void,
+    isBusy?: () => boolean,
   ): void {
     mock.timers.enable({ apis: ['setTimeout'] })
     let now = 0
     const clock = mock.method(performance, 'now', () => now)
     const waves: Wave[] = []
-    const lane = createPushLane({ afterMs: 10, maxMs: 100 }, (wave) => waves.push(wave))
+    const lane = createPushLane({ afterMs: 10, maxMs: 100 }, (wave) => waves.push(wave), isBusy)
     try {
       run(
         (ms) => {
@@ -55,6 +56,26 @@ describe('a push lane', () => {
       assert.equal(waves.length, 1)
       assert.ok((waves[0]?.get(type)?.length ?? 0) >= 19)
     }))
+
+  test('waits and grows while the wave before is going out', () => {
+    let isBusy = true
+    withClock(
+      (tick, waves, add) => {
+        add('a')
+        tick(150)
+        add('b')
+        tick(20)
+        assert.equal(waves.length, 0)
+        isBusy = false
+        tick(6)
+        assert.deepEqual(
+          waves.map((wave) => wave.get(type)?.map(({ name }) => name)),
+          [['a', 'b']],
+        )
+      },
+      () => isBusy,
+    )
+  })
 
   test('merges the changes of one resource and the keys of both', () =>
     withClock((tick, waves, add) => {

@@ -15,7 +15,15 @@ export interface PushLane {
   close(): void
 }
 
-export function createPushLane(times: QuietTimes, push: (wave: Wave, waitedMs: number) => void): PushLane {
+/** How soon to look again whether the wave before is out. */
+const busyMs = 5
+
+/** While `isBusy`, what waits goes on waiting and growing: clients then get fewer and larger pushes, not a queue of them. */
+export function createPushLane(
+  times: QuietTimes,
+  push: (wave: Wave, waitedMs: number) => void,
+  isBusy: () => boolean = () => false,
+): PushLane {
   let waiting = new Map<string, Map<string, ResourceChange>>()
   let timer: NodeJS.Timeout | undefined
   let isDue = false
@@ -28,6 +36,10 @@ export function createPushLane(times: QuietTimes, push: (wave: Wave, waitedMs: n
     const dueAt = Math.min(lastAt + times.afterMs, firstAt + times.maxMs)
     if (dueAt - now > 0.5) {
       timer = setTimeout(fire, dueAt - now)
+      return
+    }
+    if (isBusy()) {
+      timer = setTimeout(fire, busyMs)
       return
     }
     timer = undefined

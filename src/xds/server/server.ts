@@ -68,10 +68,14 @@ export function createXdsServer(options: XdsServerOptions): XdsServer {
   let ids = 0
   let closed = false
 
-  const lane = createPushLane(options.quietTimes ?? { afterMs: 10, maxMs: 100 }, (wave, waitedMs) => {
-    metrics.debounced(waitedMs, wave.keys())
-    fanOut.add({ wave, since: performance.now() - waitedMs })
-  })
+  const lane = createPushLane(
+    options.quietTimes ?? { afterMs: 10, maxMs: 100 },
+    (wave, waitedMs) => {
+      metrics.debounced(waitedMs, wave.keys())
+      fanOut.add({ wave, since: performance.now() - waitedMs })
+    },
+    () => fanOut.isBusy,
+  )
   const fanOut = createFanOut(
     () => connections.keys(),
     (connection: Connection, { wave, since }: { readonly wave: Wave; readonly since: number }) =>
