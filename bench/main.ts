@@ -24,11 +24,27 @@ function rowsOf(name: string): Promise<readonly Row[]> {
   return promise
 }
 
+const terminalWidth = 120
+
+/** A line a row; of rows too wide for a terminal, a line a column. */
 function table(rows: readonly Row[]): string {
-  const columns = [...new Set(rows.flatMap((row) => Object.keys(row)))]
+  const columns = [...new Set(rows.flatMap((row) => Object.keys(row)))].filter((column) => column !== 'benchmark')
   const cells = [columns, ...rows.map((row) => columns.map((column) => String(row[column] ?? '')))]
-  const widths = columns.map((_, index) => Math.max(...cells.map((row) => row[index]?.length ?? 0)))
-  return cells.map((row) => row.map((cell, index) => cell.padEnd(widths[index] ?? 0)).join('  ')).join('\n')
+  const upright = aligned(cells)
+  const isWide = upright.split('\n').some((line) => line.length > terminalWidth)
+  return isWide ? aligned(columns.map((_, index) => cells.map((row) => row[index] ?? ''))) : upright
+}
+
+function aligned(cells: readonly (readonly string[])[]): string {
+  const widths = (cells[0] ?? []).map((_, index) => Math.max(...cells.map((row) => row[index]?.length ?? 0)))
+  return cells
+    .map((row) =>
+      row
+        .map((cell, index) => cell.padEnd(widths[index] ?? 0))
+        .join('  ')
+        .trimEnd(),
+    )
+    .join('\n')
 }
 
 async function runNamed(named: readonly string[]): Promise<void> {
