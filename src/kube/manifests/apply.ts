@@ -133,13 +133,23 @@ async function checkAll(client: KubeClient, plan: readonly Planned[], options: A
       continue
     }
     const checked = missing ? { ...object, metadata: { ...object.metadata, namespace: checkingNamespace } } : object
-    try {
-      await patch(client, resource, checked, { ...options, dryRun: true })
-    } catch (error) {
-      problems.push(...problemsOf(error, manifest))
-    }
+    const dryRun = { ...options, dryRun: true }
+    const found = await refusal(patch(client, resource, checked, dryRun), manifest)
+    // A server that meets unknown fields looks no further: what else is wrong shows without them.
+    const isStrict = found.some(({ message }) => message.startsWith(unknownField))
+    const others = isStrict ? await refusal(patch(client, resource, checked, dryRun, 'Ignore'), manifest) : []
+    problems.push(...found, ...others)
   }
   if (problems.length > 0) throw new ManifestError(problems)
+}
+
+async function refusal(answer: Promise<KubeObject>, manifest: Manifest): Promise<ManifestProblem[]> {
+  try {
+    await answer
+    return []
+  } catch (error) {
+    return problemsOf(error, manifest)
+  }
 }
 
 async function applyOne(
@@ -158,16 +168,24 @@ async function applyOne(
   }
 }
 
-function patch(client: KubeClient, resource: Resource, object: KubeObject, options: ApplyOptions): Promise<KubeObject> {
+function patch(
+  client: KubeClient,
+  resource: Resource,
+  object: KubeObject,
+  options: ApplyOptions,
+  fieldValidation: 'Strict' | 'Ignore' = 'Strict',
+): Promise<KubeObject> {
   const { namespace, name } = object.metadata
   const body = { ...object, apiVersion: apiVersionOf(resource) }
   return client.patch(
     resource,
     namespace === undefined ? { name } : { namespace, name },
     { kind: 'apply', body, fieldManager: options.fieldManager, force: true },
-    { fieldValidation: 'Strict', ...(options.dryRun ? { dryRun: true } : {}) },
+    { fieldValidation, ...(options.dryRun ? { dryRun: true } : {}) },
   )
 }
+
+const unknownField = 'unknown field'
 
 interface StatusDetails {
   readonly message?: string
@@ -190,6 +208,6 @@ function problemsOf(error: unknown, manifest: Manifest): ManifestProblem[] {
   if (causes.length > 0) return causes.map(({ field, message }) => at(parseField(field ?? ''), message ?? ''))
   const message = status?.message ?? error.message
   const unknown = [...message.matchAll(/unknown field "([^"]+)"/g)].map(([, field]) => field ?? '')
-  if (unknown.length > 0) return unknown.map((field) => at(parseField(field), 'unknown field'))
+  if (unknown.length > 0) return unknown.map((field) => at(parseField(field), unknownField))
   return [at([], message)]
 }
