@@ -59,6 +59,7 @@ export function connectXds(
       if (update.typeUrl === addressTypeUrl) onDemand?.received(update)
       return verdict
     },
+    onStreamEnd: (end, recycled) => given.metrics.xdsTerminations.with({ reason: terminationOf(end, recycled) }).inc(),
     log: given.log,
   })
   return {
@@ -66,6 +67,12 @@ export function connectXds(
     ...(onDemand === undefined ? {} : { onDemand }),
     [Symbol.asyncDispose]: () => client[Symbol.asyncDispose](),
   }
+}
+
+function terminationOf(end: 'closed' | 'not-connected' | 'status', recycled: boolean): string {
+  if (end === 'not-connected') return 'ConnectionError'
+  if (end === 'closed') return 'Complete'
+  return recycled ? 'Reconnect' : 'Error'
 }
 
 function nodeOf(config: ZtunnelConfig): { id: string; metadata: Record<string, unknown> } {

@@ -41,6 +41,7 @@ export function createDeltaClient(options: DeltaClientOptions): DeltaClient {
       const retry = retryAfter(end, { answered, baseMs }, times)
       answered = false
       baseMs = retry.nextBaseMs
+      options.onStreamEnd?.(end.kind, retry.level === 'debug')
       log.log(retry.level, 'the stream to the control plane ended', {
         address: options.address,
         reason: reasonOf(end),

@@ -1,6 +1,7 @@
 // What a delta xDS client needs to be told, and what its owner can ask of it.
 import type { Scope } from '../../observability/index.ts'
 import type { DeltaUpdate, DeltaVerdict } from '../types.ts'
+import type { StreamEnd } from './recycling.ts'
 
 export interface DeltaClientOptions {
   /** `host:port` of the control plane. */
@@ -28,6 +29,8 @@ export interface DeltaClientOptions {
   }[]
   /** Puts one response into force, synchronously, and names what it rejects. Updates come before removals inside a response. */
   readonly onUpdate: (update: DeltaUpdate) => DeltaVerdict
+  /** Told of the end of each stream: how it ended, and whether that is how streams are recycled. */
+  readonly onStreamEnd?: (end: StreamEnd['kind'], recycled: boolean) => void
   readonly log: Scope
   readonly times?: Partial<DeltaClientTimes>
 }
