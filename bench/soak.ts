@@ -1,0 +1,243 @@
+// Runs two node proxies for a while under churn of pods, policies and connections, and checks that nothing is lost, leaked or decided
+// wrongly. Needs root. `node bench/soak.ts [minutes]`; 10 by default. Fails with a list of what went wrong.
+import { createHash, randomBytes } from 'node:crypto'
+import { readdirSync } from 'node:fs'
+import type net from 'node:net'
+import { setTimeout as delay } from 'node:timers/promises'
+import { security } from '../src/proto/index.ts'
+import { createMeshLab, type LabProxy, type MeshLab } from '../test/support/mesh-lab.ts'
+import { announcePod, announceService } from '../test/support/mesh-lab-content.ts'
+
+const server = { name: 'server', ip: '10.77.2.1', node: 'n2' }
+const clients = Array.from({ length: 4 }, (_, index) => ({
+  name: `client${index}`,
+  ip: `10.77.2.${10 + index}`,
+  node: 'n1',
+}))
+/** Comes and goes all the time. */
+const guest = { name: 'guest', ip: '10.77.2.30', node: 'n1' }
+const service = { name: 'echo', vips: ['10.78.0.9'], ports: { 80: 8080 } }
+const to = { ip: '10.78.0.9', port: 80 }
+const parallel = 16
+/** The one client that a policy denies every other moment. */
+const denied = 'client0'
+
+interface Sample {
+  readonly seconds: number
+  readonly descriptors: readonly number[]
+  readonly megabytes: readonly number[]
+}
+
+interface Counts {
+  calls: number
+  bytes: number
+  refused: number
+  refusedRightly: number
+  policyChanges: number
+  pods: number
+  readonly wrong: string[]
+}
+
+/** Whether the policy is in force; `changing` while it may or may not be. */
+type Denial = 'allowed' | 'denied' | 'changing'
+
+export async function soak(minutes: number): Promise<void> {
+  const lab = await createMeshLab({ pods: [server, ...clients, guest], nodes: ['n1', 'n2'] })
+  const counts: Counts = { calls: 0, bytes: 0, refused: 0, refusedRightly: 0, policyChanges: 0, pods: 0, wrong: [] }
+  try {
+    for (const pod of [...clients, guest]) announcePod(lab, pod)
+    announcePod(lab, server, [service])
+    announceService(lab, service)
+    await lab.listen('server', 8080, answer)
+    const proxies = await Promise.all([lab.startProxy('n1'), lab.startProxy('n2')])
+    const until = performance.now() + minutes * 60_000
+    const running = () => performance.now() < until
+    const policy = { denial: 'allowed' as Denial }
+    const samples: Sample[] = []
+    await Promise.all([
+      ...clients.flatMap(({ name }) =>
+        Array.from({ length: parallel }, () => callWhile(lab, name, running, policy, counts)),
+      ),
+      changePolicies(lab, running, policy, counts),
+      changePods(lab, running, counts),
+      changeWorkloads(lab, running),
+      takeSamples(proxies, running, samples),
+    ])
+    await delay(2000)
+    const last = sample(proxies, minutes * 60)
+    report(counts, samples, last)
+    judge(counts, samples, last)
+  } finally {
+    await lab[Symbol.asyncDispose]()
+  }
+}
+
+/** Answers with the digest of what was sent, then with the same number of bytes. */
+function answer(socket: net.Socket): void {
+  const digest = createHash('sha256')
+  let bytes = 0
+  socket.on('error', () => undefined)
+  socket.on('data', (chunk: Buffer) => {
+    digest.update(chunk)
+    bytes += chunk.length
+  })
+  socket.on('end', () => socket.end(Buffer.concat([digest.digest(), Buffer.alloc(bytes, 7)])))
+}
+
+async function callWhile(
+  lab: MeshLab,
+  pod: string,
+  running: () => boolean,
+  policy: { readonly denial: Denial },
+  counts: Counts,
+): Promise<void> {
+  while (running()) {
+    const before = policy.denial
+    const sent = randomBytes(1 + Math.floor(Math.random() ** 6 * 1024 * 1024))
+    const error = await call(lab, pod, sent)
+    const after = policy.denial
+    counts.calls += 1
+    if (error === undefined) counts.bytes += sent.length
+    const isDeniable = pod === denied
+    if (error === undefined) {
+      if (isDeniable && before === 'denied' && after === 'denied') counts.wrong.push(`${pod} was let through`)
+    } else if (isDeniable && (before !== 'allowed' || after !== 'allowed')) {
+      counts.refusedRightly += 1
+    } else {
+      counts.refused += 1
+      counts.wrong.push(`${pod}: ${error}`)
+    }
+    await delay(Math.random() * 30)
+  }
+}
+
+/** What went wrong with one connection, if anything. */
+async function call(lab: MeshLab, pod: string, sent: Buffer): Promise<string | undefined> {
+  try {
+    const socket = await lab.connect(pod, to)
+    socket.on('error', () => undefined)
+    socket.end(sent)
+    const chunks: Buffer[] = []
+    for await (const chunk of socket) chunks.push(chunk)
+    const got = Buffer.concat(chunks)
+    if (got.length === 0) return 'closed without an answer'
+    if (got.length !== 32 + sent.length) return `${got.length - 32} bytes back of ${sent.length}`
+    const digest = createHash('sha256').update(sent).digest()
+    return got.subarray(0, 32).equals(digest) ? undefined : 'the bytes were changed'
+  } catch (error) {
+    return error instanceof Error ? error.message : String(error)
+  }
+}
+
+async function changePolicies(
+  lab: MeshLab,
+  running: () => boolean,
+  policy: { denial: Denial },
+  counts: Counts,
+): Promise<void> {
+  const principal = `cluster.local/ns/default/sa/${denied}`
+  const matches = [{ principals: [{ matchType: { case: 'exact' as const, value: principal } }] }]
+  while (running()) {
+    await delay(1000)
+    policy.denial = 'changing'
+    lab.controlPlane.setPolicy({
+      name: 'deny',
+      namespace: 'default',
+      scope: security.Scope.NAMESPACE,
+      action: security.Action.DENY,
+      groups: [{ rules: [{ matches }] }],
+    })
+    await delay(500)
+    policy.denial = 'denied'
+    await delay(1000)
+    policy.denial = 'changing'
+    lab.controlPlane.removePolicy('default/deny')
+    await delay(500)
+    policy.denial = 'allowed'
+    counts.policyChanges += 2
+  }
+}
+
+/** The guest's pod is taken from the proxy in the middle of its connections, and given back. */
+async function changePods(lab: MeshLab, running: () => boolean, counts: Counts): Promise<void> {
+  const agent = lab.agentOf('n1')
+  const pod = {
+    uid: 'uid-guest',
+    namespacePath: lab.namespacePath('guest'),
+    pod: { name: 'guest', namespace: 'default', serviceAccount: 'guest' },
+  }
+  while (running()) {
+    const calls = Promise.all(Array.from({ length: 8 }, () => call(lab, 'guest', randomBytes(100_000))))
+    await delay(20 + Math.random() * 200)
+    const removed = await agent.remove(pod.uid)
+    await calls
+    lab.controlPlane.removeAddress('c1//Pod/default/guest')
+    await delay(50)
+    announcePod(lab, guest)
+    const added = await agent.add(pod)
+    for (const error of [removed, added]) if (error !== '') counts.wrong.push(`the node agent was told: ${error}`)
+    counts.pods += 1
+    await delay(300)
+  }
+}
+
+/** Other pods and services of the mesh, that these connections do not use. */
+async function changeWorkloads(lab: MeshLab, running: () => boolean): Promise<void> {
+  for (let round = 0; running(); round += 1) {
+    const pod = { name: `other${round % 200}`, ip: `10.77.9.${round % 200}`, node: 'n3' }
+    if (Math.floor(round / 200) % 2 === 0) announcePod(lab, pod)
+    else lab.controlPlane.removeAddress(`c1//Pod/default/${pod.name}`)
+    await delay(20)
+  }
+}
+
+function sample(proxies: readonly LabProxy[], seconds: number): Sample {
+  return {
+    seconds,
+    descriptors: proxies.map(({ pid }) => readdirSync(`/proc/${pid}/fd`).length),
+    megabytes: proxies.map((proxy) => proxy.rss() / 1024 / 1024),
+  }
+}
+
+async function takeSamples(proxies: readonly LabProxy[], running: () => boolean, samples: Sample[]): Promise<void> {
+  const startedAt = performance.now()
+  while (running()) {
+    await delay(5000)
+    samples.push(sample(proxies, (performance.now() - startedAt) / 1000))
+  }
+}
+
+function report(counts: Counts, samples: readonly Sample[], last: Sample): void {
+  const { wrong, ...numbers } = counts
+  process.stdout.write(`${JSON.stringify({ ...numbers, wrong: wrong.length })}\n`)
+  for (const one of [...samples.filter((_, index) => index % 6 === 0), last]) {
+    const megabytes = one.megabytes.map((value) => value.toFixed(0)).join('/')
+    process.stdout.write(`${one.seconds.toFixed(0)} s: ${megabytes} MB, ${one.descriptors.join('/')} descriptors\n`)
+  }
+}
+
+/** Throws with everything that went wrong. */
+function judge(counts: Counts, samples: readonly Sample[], last: Sample): void {
+  const problems = [...new Set(counts.wrong)].slice(0, 20)
+  if (counts.calls === 0 || counts.policyChanges === 0 || counts.pods === 0) problems.push('nothing happened')
+  const settled = samples.slice(Math.floor(samples.length / 3))
+  for (const [index, name] of ['n1', 'n2'].entries()) {
+    const slope = slopeOf(settled.map(({ seconds, megabytes }) => [seconds / 60, megabytes[index] ?? 0]))
+    const grown = settled.length < 12 ? 0 : slope
+    // Noise of the collector is a few megabytes; a leak goes on.
+    if (grown > 3) problems.push(`${name}: memory grows by ${grown.toFixed(1)} MB a minute`)
+    const open = last.descriptors[index] ?? 0
+    if (open > 200) problems.push(`${name}: ${open} descriptors are open when all connections have ended`)
+  }
+  if (problems.length > 0) throw new Error(`the soak found:\n${problems.join('\n')}`)
+}
+
+/** Least squares. */
+function slopeOf(points: readonly (readonly [x: number, y: number])[]): number {
+  const mean = (values: readonly number[]) => values.reduce((sum, value) => sum + value, 0) / Math.max(1, values.length)
+  const [x, y] = [mean(points.map(([one]) => one)), mean(points.map(([, one]) => one))]
+  const spread = points.reduce((sum, [one]) => sum + (one - x) ** 2, 0)
+  return spread === 0 ? 0 : points.reduce((sum, [one, other]) => sum + (one - x) * (other - y), 0) / spread
+}
+
+if (import.meta.main) await soak(Number(process.argv[2] ?? 10))
