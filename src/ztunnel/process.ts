@@ -72,6 +72,8 @@ export async function runZtunnel(
 
   const stateReady = readiness.task('state manager')
   const proxyReady = readiness.task(config.mode === 'shared' ? 'workload proxy manager' : 'proxy')
+  const dnsReady =
+    config.mode === 'dedicated' && config.dnsProxyEnabled ? readiness.task('dns proxy') : (_: boolean) => undefined
   const options = dataPlaneOptions(config)
   const pods = createPods({
     start: (pod, namespace) => startPodProxy({ pod, namespace, options, services, listeners: 'all' }),
@@ -118,6 +120,7 @@ export async function runZtunnel(
   if (config.mode === 'dedicated' && config.workload !== undefined) {
     own.push(await startPodProxy({ pod: config.workload, options, services, listeners: 'all' }))
     proxyReady(true)
+    dnsReady(true)
     await aborted(stopping)
     return await drain(config, { own, pods, log }, 0)
   }
