@@ -58,7 +58,7 @@ describe('a wave that all get alike', () => {
     assert.equal(watch.wave, undefined)
     noteChanges(watch, [added('a')], '', true)
     noteChanges(watch, [added('b'), removed('x')], '', true)
-    assert.deepEqual([...watch.pending], ['a', 'b', 'x'])
+    assert.deepEqual([...watch.pending.keys()], ['a', 'b', 'x'])
     assert.deepEqual(
       takePending(watch, 'changes')?.resources.map(({ name }) => name),
       ['a', 'b'],
@@ -67,10 +67,20 @@ describe('a wave that all get alike', () => {
     assert.equal(hasPending(watch, 'all'), false)
   })
 
+  test('is sent as it was, also late: what comes after it is another wave', () => {
+    const changing = source('a')
+    const watch = createWatch({ source: changing, isWildcard: true }, true, [])
+    const change = added('a', 7)
+    for (const mayShare of [true, false]) {
+      noteChanges(watch, [change], '', mayShare)
+      assert.equal(takePending(watch, 'all')?.resources[0], change.new)
+    }
+  })
+
   test('is not for watches of single names', () => {
     const watch = createWatch({ source: source('a'), isWildcard: true }, false, ['a'])
     noteChanges(watch, [added('a'), added('b')], '', true)
-    assert.deepEqual([watch.wave, [...watch.pending]], [undefined, ['a']])
+    assert.deepEqual([watch.wave, [...watch.pending.keys()]], [undefined, ['a']])
   })
 })
 

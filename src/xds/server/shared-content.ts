@@ -32,7 +32,7 @@ export type PushPart = 'all' | 'changes' | 'removals'
 
 /** The changes of one type in one wave, in messages of bounded size. */
 export interface SharedPush {
-  readonly names: readonly string[]
+  readonly changes: readonly ResourceChange[]
   parts(part: PushPart): readonly Content[]
 }
 
@@ -46,7 +46,7 @@ export function sharedPushOf(typeUrl: string, changes: readonly ResourceChange[]
   const resources = changes.flatMap((change) => change.new ?? [])
   const made = new Map<PushPart, readonly Content[]>()
   const push: SharedPush = {
-    names: changes.map(({ name }) => name),
+    changes,
     parts(part) {
       const known = made.get(part)
       if (known !== undefined) return known

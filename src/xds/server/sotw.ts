@@ -55,7 +55,7 @@ export function sotwContent(watch: Watch, names: ReadonlySet<string>): Content {
 /** The push of a state-of-the-world watch: undefined when nothing it watches changed. */
 export function sotwPush(watch: Watch): Content | undefined {
   if (watch.pending.size === 0) return undefined
-  const changed = new Set(watch.pending)
+  const changed = new Set(watch.pending.keys())
   watch.pending.clear()
   const content = sotwContent(watch, changed)
   // A name that vanished has no place in this protocol but in a full set.

@@ -24,8 +24,11 @@ export interface Watch {
   wildcard: boolean
   /** Names and keys subscribed to; not kept for wildcard watches, whatever their number. */
   names: Set<string>
-  /** Changed names to be sent once the stream is writable. */
-  readonly pending: Set<string>
+  /**
+   * What is to be sent once the stream is writable: changed names, with the resource as the last wave brought it (undefined: gone). Not as it is by
+   * then: what one type says of another, such as which policies hold for a workload, fits only within one wave.
+   */
+  readonly pending: Map<string, EncodedResource | undefined>
   /** Instead of pending names: a wave of which nothing but the first so many messages has been sent. */
   wave: { readonly push: SharedPush; readonly sent: Record<PushPart, number> } | undefined
   alwaysRespond: boolean
@@ -40,7 +43,7 @@ export function createWatch(type: ServedType, wildcard: boolean, names: Iterable
     type,
     wildcard,
     names: new Set(wildcard ? [] : names),
-    pending: new Set(),
+    pending: new Map(),
     wave: undefined,
     alwaysRespond: false,
     nonceSent: '',
@@ -72,10 +75,10 @@ export function noteChanges(
     return
   }
   if (watch.wave !== undefined) {
-    for (const name of watch.wave.push.names) watch.pending.add(name)
+    for (const change of watch.wave.push.changes) watch.pending.set(change.name, change.new)
     watch.wave = undefined
   }
-  for (const change of changes) if (concerns(watch, change, nodeName)) watch.pending.add(change.name)
+  for (const change of changes) if (concerns(watch, change, nodeName)) watch.pending.set(change.name, change.new)
 }
 
 function concerns(watch: Watch, change: ResourceChange, nodeName: string): boolean {
@@ -88,21 +91,17 @@ export function hasPending(watch: Watch, part: PushPart): boolean {
   const { wave } = watch
   if (wave !== undefined) return wave.push.parts(part).length > wave.sent[part]
   if (part === 'all') return watch.pending.size > 0
-  for (const name of watch.pending) {
-    if ((watch.type.source.get(name) === undefined) === (part === 'removals')) return true
-  }
-  return false
+  return watch.pending.values().some((resource) => (resource === undefined) === (part === 'removals'))
 }
 
-/** Takes the pending names of one part and gives their content of this moment; undefined when there are none. */
+/** Takes what is pending of one part, in messages of bounded size; undefined when there is nothing. */
 export function takePending(watch: Watch, part: PushPart): Content | undefined {
   if (watch.wave !== undefined) return takeShared(watch, watch.wave, part)
   const resources: EncodedResource[] = []
   const removed: string[] = []
   let bytes = 0
-  for (const name of watch.pending) {
+  for (const [name, resource] of watch.pending) {
     if (bytes > pushBytes) break
-    const resource = watch.type.source.get(name)
     if (part === (resource === undefined ? 'changes' : 'removals')) continue
     watch.pending.delete(name)
     if (resource === undefined) {

@@ -140,7 +140,11 @@ function source(
     },
     touch(touched = [...new Set([...names(), ...asked])]) {
       touches += 1
-      for (const listener of listeners) listener(touched.map((name) => ({ name, keys: [name], nodes: [] })))
+      const changes = touched.map((name): ResourceChange => {
+        const now = get(name)
+        return { name, ...(now === undefined ? {} : { new: now }), keys: [name], nodes: [] }
+      })
+      for (const listener of listeners) listener(changes)
     },
   }
 }
