@@ -1,9 +1,9 @@
 // One running instance: network, supervised processes, system pods. Brought up step by step, taken down as a whole.
 import { mkdir } from 'node:fs/promises'
-import { createServer } from 'node:net'
 import { join } from 'node:path'
 import { type KubeObject, resources } from '../api/index.ts'
 import { createKubeClient, type KubeClient } from '../kube/index.ts'
+import { type ReservedPort, reserveApiPort } from './api-port.ts'
 import { endLeftProcesses, removeInstance } from './clean.ts'
 import { isReady, unreadiness, waitForApi, waitUntil } from './cluster-wait.ts'
 import { readIfThere, readJson, writeFileAtomic } from './files.ts'
@@ -49,17 +49,20 @@ export async function startInstance(options: InstanceOptions): Promise<Instance>
   const supervisor = new Supervisor(paths.stateDir, note)
   let client: KubeClient | undefined
   let socket: AsyncDisposable | undefined
+  let reserved: ReservedPort | undefined
   const stop = async () => {
     await client?.close()
     await socket?.[Symbol.asyncDispose]()
     await supervisor.stop()
     await removeInstance(paths)
+    await reserved?.[Symbol.asyncDispose]()
   }
   try {
     step('network')
     const plan = await prepareNetwork(options)
     step('API server')
-    const port = await choosePort(paths.stateDir)
+    reserved = await reserveApiPort(paths.stateDir)
+    const { port } = reserved
     await supervisor.start({
       name: 'apiserver',
       argv: [
@@ -127,30 +130,6 @@ async function prepareNetwork({ paths, nodes }: InstanceOptions): Promise<Networ
     }
   }
   return plan
-}
-
-/** The port of the last time while it is free, so that kubeconfig files stay good. */
-export async function choosePort(stateDir: string): Promise<number> {
-  const file = join(stateDir, 'port.json')
-  const before = await readJson<number>(file)
-  for (const port of [
-    ...(before === undefined ? [] : [before]),
-    6443,
-    ...Array.from({ length: 50 }, (_, i) => 16443 + i),
-  ]) {
-    if (!(await isFree(port))) continue
-    await writeFileAtomic(file, JSON.stringify(port))
-    return port
-  }
-  throw new Error('no free port for the API server')
-}
-
-async function isFree(port: number): Promise<boolean> {
-  const { promise, resolve } = Promise.withResolvers<boolean>()
-  const server = createServer()
-  server.once('error', () => resolve(false))
-  server.listen(port, '127.0.0.1', () => server.close(() => resolve(true)))
-  return promise
 }
 
 async function startNodeProcess(

@@ -1,9 +1,10 @@
 // `lateen up`: an instance from its first step to the signal that ends it.
 import { mkdir } from 'node:fs/promises'
 import { applyManifests, type KubeClient, type Manifest } from '../kube/index.ts'
+import { reserveApiPort } from './api-port.ts'
 import { unreadiness, waitUntil } from './cluster-wait.ts'
 import { StandaloneError } from './error.ts'
-import { choosePort, type Instance, startInstance } from './instance.ts'
+import { type Instance, startInstance } from './instance.ts'
 import { runningUp, writeUpRecord } from './instance-lock.ts'
 import { instancePaths } from './paths.ts'
 import { ensurePrerequisites, systemPath } from './prerequisites.ts'
@@ -38,12 +39,9 @@ export async function up(options: UpOptions): Promise<number> {
   process.env.PATH = systemPath(process.env.PATH)
   if (process.getuid?.() !== 0) {
     await mkdir(paths.stateDir, { recursive: true })
-    return runRootless(
-      paths.stateDir,
-      await choosePort(paths.stateDir),
-      [...options.words, '--state-dir', paths.stateDir],
-      options.signal,
-    )
+    await using reserved = await reserveApiPort(paths.stateDir)
+    const words = [...options.words, '--state-dir', paths.stateDir]
+    return await runRootless(paths.stateDir, reserved.port, words, options.signal)
   }
   const progress = progressPrinter(options.print)
   await ensurePrerequisites(progress.note)

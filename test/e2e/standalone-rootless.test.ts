@@ -27,7 +27,11 @@ const options = { skip: whyNot(), timeout: 120_000 }
 const directory = await mkdtemp(join(tmpdir(), 'h-rootless-'))
 await chown(directory, nobody, nobody).catch(() => undefined)
 const stateDir = join(directory, 'state')
-after(() => rm(directory, { recursive: true, force: true }))
+after(async () => {
+  // Whatever a failed test left running.
+  if (existsSync(stateDir)) await asNobody('down')
+  await rm(directory, { recursive: true, force: true })
+})
 
 async function asNobody(...words: string[]): Promise<{ code: number; output: string }> {
   const [file = '', ...args] = [...drop, process.execPath, lateen, ...words, '--state-dir', stateDir]
