@@ -35,13 +35,20 @@ export function create(): Command {
 }
 
 async function run(flags: Flags): Promise<number> {
-  if (flags.detach) {
-    const words = process.argv.slice(process.argv.indexOf('up') + 1).filter((word) => word !== '--detach')
-    await upDetached(flags.stateDir, words, (text) => process.stdout.write(text))
-    return 0
-  }
   const stop = new AbortController()
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => stop.abort())
+  // A terminal or reader that went away must not keep the end from being an orderly one.
+  for (const output of [process.stdout, process.stderr]) output.on('error', () => undefined)
+  if (flags.detach) {
+    await upDetached({
+      stateDir: flags.stateDir,
+      words: process.argv.slice(process.argv.indexOf('up') + 1).filter((word) => word !== '--detach'),
+      readsInput: flags.filename?.includes('-') === true,
+      print: (text) => process.stdout.write(text),
+      signal: stop.signal,
+    })
+    return 0
+  }
   const sample = fileURLToPath(new URL('../../samples/bookinfo', import.meta.url))
   const files = flags.filename ?? (flags.sample ? [sample] : [])
   return up({

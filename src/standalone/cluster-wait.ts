@@ -4,10 +4,25 @@ import type { KubeClient } from '../kube/index.ts'
 import { StandaloneError } from './error.ts'
 import type { Pod } from './node/types.ts'
 
-/** Resolves when the API server answers that it is ready. */
-export async function waitForApi(connect: () => Promise<KubeClient>, signal: AbortSignal): Promise<KubeClient> {
+/**
+ * Resolves when the API server answers that it is ready.
+ * @throws StandaloneError after `timeoutMs`, or earlier when it is hopeless, with what `why` tells
+ */
+export async function waitForApi(
+  connect: () => Promise<KubeClient>,
+  {
+    signal,
+    timeoutMs,
+    isHopeless,
+    why,
+  }: { signal: AbortSignal; timeoutMs: number; isHopeless: () => boolean; why: () => Promise<string> },
+): Promise<KubeClient> {
+  const deadline = Date.now() + timeoutMs
   for (;;) {
     signal.throwIfAborted()
+    if (Date.now() > deadline || isHopeless()) {
+      throw new StandaloneError('NO_API_SERVER', `the API server does not come up; the end of its log:\n${await why()}`)
+    }
     try {
       const client = await connect()
       try {

@@ -1,14 +1,19 @@
 // Files that are either the old or the new one, never half of one.
 import { randomUUID } from 'node:crypto'
-import { mkdir, readFile, rename, writeFile } from 'node:fs/promises'
+import { mkdir, readFile, rename, rm, writeFile } from 'node:fs/promises'
 import { dirname } from 'node:path'
 
 /** Writes by way of a temporary file and rename; makes the directories above it. */
 export async function writeFileAtomic(path: string, content: string | Uint8Array, mode = 0o644): Promise<void> {
   await mkdir(dirname(path), { recursive: true })
   const temporary = `${path}.${randomUUID()}.tmp`
-  await writeFile(temporary, content, { mode })
-  await rename(temporary, path)
+  try {
+    await writeFile(temporary, content, { mode })
+    await rename(temporary, path)
+  } catch (error) {
+    await rm(temporary, { force: true })
+    throw error
+  }
 }
 
 /** The file's text, or undefined when there is none. */
@@ -19,6 +24,12 @@ export async function readIfThere(path: string): Promise<string | undefined> {
     if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined
     throw error
   }
+}
+
+/** The end of a log, for an error's text; empty when there is none. */
+export async function lastLines(path: string, count = 15): Promise<string> {
+  const text = (await readIfThere(path)) ?? ''
+  return text.trimEnd().split('\n').slice(-count).join('\n')
 }
 
 /** The parsed JSON file, or undefined when there is none or a crash left it unreadable. */

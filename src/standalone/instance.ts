@@ -6,7 +6,9 @@ import { createKubeClient, type KubeClient } from '../kube/index.ts'
 import { type ReservedPort, reserveApiPort } from './api-port.ts'
 import { endLeftProcesses, removeInstance } from './clean.ts'
 import { isReady, unreadiness, waitForApi, waitUntil } from './cluster-wait.ts'
-import { readIfThere, readJson, writeFileAtomic } from './files.ts'
+import { explainFailure } from './explain-pods.ts'
+import { lastLines, readIfThere, readJson, writeFileAtomic } from './files.ts'
+import { waitForName } from './instance-lock.ts'
 import { createNetwork, type HostChanges, usedRanges } from './network/host.ts'
 import { instanceId, type NetworkPlan, type NodePlan, planNetwork } from './network/plan.ts'
 import { nodeNetworkConfig, pluginDirectories } from './node-network-config.ts'
@@ -36,7 +38,10 @@ export interface Instance {
 }
 
 const readyMs = 120_000
+const apiMs = 60_000
+const startAttempts = 4
 const domain = 'cluster.local'
+const systemNamespaces: ReadonlySet<string> = new Set(['kube-system', 'istio-system'])
 
 /** On failure everything that was started is ended and removed again. */
 export async function startInstance(options: InstanceOptions): Promise<Instance> {
@@ -46,7 +51,11 @@ export async function startInstance(options: InstanceOptions): Promise<Instance>
   if (isRootless()) await removeInstance(paths)
   else await endLeftProcesses(paths, 5000)
   const startedAt = Math.floor(Date.now() / 1000) * 1000
-  const supervisor = new Supervisor(paths.stateDir, note)
+  const supervisor = new Supervisor({
+    stateDir: paths.stateDir,
+    environment: { LATEEN_INSTANCE: paths.instance },
+    note,
+  })
   let client: KubeClient | undefined
   let socket: AsyncDisposable | undefined
   let reserved: ReservedPort | undefined
@@ -73,7 +82,12 @@ export async function startInstance(options: InstanceOptions): Promise<Instance>
       ],
     })
     if (isRootless()) socket = await serveApiSocket(paths.stateDir, port)
-    client = await waitForApi(() => createKubeClient({ kubeconfig: paths.kubeconfig }), signal)
+    client = await waitForApi(() => createKubeClient({ kubeconfig: paths.kubeconfig }), {
+      signal,
+      timeoutMs: apiMs,
+      isHopeless: () => supervisor.restarts('apiserver') >= startAttempts,
+      why: () => lastLines(supervisor.logFile('apiserver')),
+    })
     step('controllers')
     await supervisor.start({
       name: 'controllers',
@@ -110,7 +124,9 @@ export async function startInstance(options: InstanceOptions): Promise<Instance>
   }
 }
 
-async function prepareNetwork({ paths, nodes }: InstanceOptions): Promise<NetworkPlan> {
+async function prepareNetwork({ paths, nodes, signal }: InstanceOptions): Promise<NetworkPlan> {
+  // Ranges are free until somebody takes them: one at a time chooses and takes.
+  await using _choosing = await waitForName('lateen-network', signal)
   const file = join(paths.stateDir, 'network.json')
   const before = await readJson<NetworkPlan>(file)
   const plan = planNetwork(paths.stateDir, nodes, await usedRanges(`lateen-${instanceId(paths.stateDir)}`), before)
@@ -202,5 +218,5 @@ async function waitForSystemPods(client: KubeClient, options: InstanceOptions, p
         return [...missing, ...ours.map(unreadiness).filter((why) => why !== undefined)]
       }),
     { timeoutMs: readyMs, signal: options.signal, note: options.note },
-  )
+  ).catch((error: unknown) => explainFailure(error, client, systemNamespaces))
 }

@@ -2,10 +2,12 @@
 import { mkdir } from 'node:fs/promises'
 import { applyManifests, type KubeClient, type Manifest } from '../kube/index.ts'
 import { reserveApiPort } from './api-port.ts'
+import { removeState } from './clean.ts'
 import { unreadiness, waitUntil } from './cluster-wait.ts'
 import { StandaloneError } from './error.ts'
+import { explainFailure } from './explain-pods.ts'
 import { type Instance, startInstance } from './instance.ts'
-import { runningUp, writeUpRecord } from './instance-lock.ts'
+import { holdName, runningUp, watchRemoval, writeUpRecord } from './instance-lock.ts'
 import { instancePaths } from './paths.ts'
 import { ensurePrerequisites, systemPath } from './prerequisites.ts'
 import { runRootless } from './rootless.ts'
@@ -29,11 +31,13 @@ const podsReadyMs = 120_000
 /** Resolves with the exit code after the signal (or the check), when nothing is left running. */
 export async function up(options: UpOptions): Promise<number> {
   const paths = instancePaths(options.stateDir)
+  await using held = await holdName(`lateen-${paths.instance}`)
   const other = await runningUp(paths.stateDir)
-  if (other !== undefined && other.pid !== process.pid) {
+  if (held === undefined || (other !== undefined && other.pid !== process.pid)) {
+    const which = other === undefined ? 'another process' : `process ${other.pid}`
     throw new StandaloneError(
       'ALREADY_RUNNING',
-      `a mesh is already running with the state directory ${paths.stateDir} (process ${other.pid}): see "lateen status", end it with "lateen down", or give another --state-dir`,
+      `a mesh is already running with the state directory ${paths.stateDir} (${which}): see "lateen status", end it with "lateen down", or give another --state-dir`,
     )
   }
   process.env.PATH = systemPath(process.env.PATH)
@@ -46,27 +50,34 @@ export async function up(options: UpOptions): Promise<number> {
   const progress = progressPrinter(options.print)
   await ensurePrerequisites(progress.note)
   await writeUpRecord(paths.stateDir, 'starting')
+  using removal = watchRemoval(paths.stateDir)
+  const signal = AbortSignal.any([options.signal, removal.signal])
   let instance: Instance | undefined
   try {
-    instance = await startInstance({ ...options, paths, step: progress.step, note: progress.note })
-    if (options.manifests.length > 0) await applyUserManifests(instance.client, options, progress)
+    instance = await startInstance({ ...options, signal, paths, step: progress.step, note: progress.note })
+    signal.throwIfAborted()
+    if (options.manifests.length > 0) await applyUserManifests(instance.client, { ...options, signal }, progress)
     progress.done()
     options.print(await overview(instance))
     if (options.check === undefined) options.print(whatToTry(paths, options.mesh))
     await writeUpRecord(paths.stateDir, 'running')
     if (options.check !== undefined) return await options.check(instance, options.print)
-    await aborted(options.signal)
+    await aborted(signal)
+    removal.signal.throwIfAborted()
     return 0
   } catch (error) {
+    removal.look()
+    if (removal.signal.aborted) throw removal.signal.reason
     if (options.signal.aborted) return 130
-    await writeUpRecord(paths.stateDir, 'failed', (error as Error).message)
+    await writeUpRecord(paths.stateDir, 'failed', (error as Error).message).catch(() => undefined)
     throw error
   } finally {
     progress.step('stopping')
     if (instance !== undefined) {
-      await writeUpRecord(paths.stateDir, 'stopping')
+      if (!removal.signal.aborted) await writeUpRecord(paths.stateDir, 'stopping').catch(() => undefined)
       await instance.stop()
     }
+    if (removal.signal.aborted) await removeState(paths)
     progress.done()
   }
 }
@@ -83,11 +94,13 @@ async function applyUserManifests(client: KubeClient, options: UpOptions, progre
       return ours.map(unreadiness).filter((why) => why !== undefined)
     },
     { timeoutMs: podsReadyMs, signal: options.signal, note: progress.note },
-  ).catch((error: unknown) => {
-    // Pods that do not become ready are the user's to look at; the mesh itself runs.
-    if (!(error instanceof StandaloneError)) throw error
-    progress.note(error.message)
-  })
+  )
+    .catch((error: unknown) => explainFailure(error, client, namespaces))
+    .catch((error: unknown) => {
+      // Pods that do not become ready are the user's to look at; the mesh itself runs.
+      if (!(error instanceof StandaloneError)) throw error
+      progress.note(error.message)
+    })
 }
 
 interface Progress {

@@ -99,20 +99,28 @@ function forwardRules(bridge: string): string[][] {
   return ['-i', '-o'].map((direction) => [direction, bridge, '-m', 'comment', '--comment', bridge, '-j', 'ACCEPT'])
 }
 
+/** The namespaces (of nodes and pods) and the interfaces of the instance that are there. */
+export async function networkNames(instance: string): Promise<{ namespaces: string[]; interfaces: string[] }> {
+  const bridge = `lateen-${instance}`
+  const namespaces = existsSync('/run/netns') ? await readdir('/run/netns') : []
+  const interfaces = await readdir('/sys/class/net')
+  return {
+    namespaces: namespaces.filter((name) => name.startsWith(`${bridge}-`)),
+    interfaces: interfaces.filter((name) => name === bridge || new RegExp(`^lt${instance}n\\d+$`).test(name)),
+  }
+}
+
 /** Removes everything of the instance, whatever of it is there; the namespaces of its pods too. */
 export async function removeNetwork(instance: string, changes: HostChanges): Promise<void> {
   const bridge = `lateen-${instance}`
-  const namespaces = existsSync('/run/netns') ? await readdir('/run/netns') : []
-  for (const name of namespaces) if (name.startsWith(`${bridge}-`)) await tryRun(['ip', 'netns', 'delete', name])
-  const interfaces = await readdir('/sys/class/net')
-  for (const name of interfaces) {
-    if (name === bridge || new RegExp(`^lt${instance}n\\d+$`).test(name)) await tryRun(['ip', 'link', 'delete', name])
-  }
+  const { namespaces, interfaces } = await networkNames(instance)
+  for (const name of namespaces) await tryRun(['ip', 'netns', 'delete', name])
+  for (const name of interfaces) await tryRun(['ip', 'link', 'delete', name])
   await tryRun(['nft', '-f', '-'], { input: `add table ip ${bridge}\ndelete table ip ${bridge}\n` })
   for (const rule of forwardRules(bridge)) {
     await tryRun(['iptables', '-w', '5', '-D', 'FORWARD', ...rule]).catch(() => undefined)
   }
-  const others = interfaces.some((name) => /^lateen-[0-9a-f]{6}$/.test(name) && name !== bridge)
+  const others = (await readdir('/sys/class/net')).some((name) => /^lateen-[0-9a-f]{6}$/.test(name) && name !== bridge)
   if (changes.ipForward !== undefined && !others && process.getuid?.() === 0)
     await writeFile('/proc/sys/net/ipv4/ip_forward', changes.ipForward)
 }

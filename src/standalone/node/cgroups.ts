@@ -24,6 +24,15 @@ export function cgroupRoot(
   return undefined
 }
 
+/** The places that hold cgroups of the instance. */
+export function cgroupRoots(instance: string, mountinfo = readFileSync('/proc/self/mountinfo', 'utf8')): string[] {
+  return mountinfo
+    .split('\n')
+    .filter((line) => line.includes(' - cgroup2 '))
+    .map((line) => join(line.split(' ')[4] ?? '', `lateen-${instance}`))
+    .filter((root) => existsSync(root))
+}
+
 /** The cgroup of one container; its name has the form by which node agents find a pod's processes. */
 export function containerCgroup(root: string, node: string, podUid: string, container: string): string {
   return join(root, node, 'kubepods', `pod${podUid}`, container)

@@ -1,0 +1,222 @@
+// The life of `lateen up` under bad conditions: whatever ends it, nothing of it is left, and nothing of others is touched.
+import assert from 'node:assert/strict'
+import { type ChildProcess, execFileSync } from 'node:child_process'
+import { once } from 'node:events'
+import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { createServer } from 'node:net'
+import { join } from 'node:path'
+import test, { after } from 'node:test'
+import { lateenCommand, leftBehind, needsRoot, startUp, temporaryDirectory } from '../support/mesh-instance.ts'
+
+const options = { skip: needsRoot, timeout: 60_000 }
+const small = ['--no-mesh', '--no-sample', '--nodes', '1']
+const directories: string[] = []
+
+function newStateDir(): string {
+  const directory = temporaryDirectory()
+  directories.push(directory)
+  return join(directory, 'state')
+}
+
+after(async () => {
+  for (const child of children) child.kill('SIGKILL')
+  for (const directory of directories) {
+    await lateenCommand(['down', '--state-dir', join(directory, 'state')])
+    rmSync(directory, { recursive: true, force: true })
+  }
+})
+
+interface Up {
+  readonly child: ChildProcess
+  output(): string
+  /** Resolves when the output has such a text. */
+  says(pattern: RegExp): Promise<void>
+  readonly ended: Promise<number | null>
+}
+
+const children: ChildProcess[] = []
+
+function follow(child: ChildProcess): Up {
+  children.push(child)
+  let output = ''
+  const waits = new Set<() => void>()
+  for (const stream of [child.stdout, child.stderr]) {
+    stream?.setEncoding('utf8').on('data', (text: string) => {
+      output += text
+      for (const look of waits) look()
+    })
+  }
+  const ended = once(child, 'close').then(([code]) => code as number | null)
+  return {
+    child,
+    output: () => output,
+    ended,
+    async says(pattern) {
+      const { promise, resolve, reject } = Promise.withResolvers<void>()
+      const look = () => pattern.test(output) && resolve()
+      waits.add(look)
+      const over = ended.then(() => reject(new Error(`ended without ${pattern}: ${output}`)))
+      look()
+      await Promise.race([promise, over.then(() => promise)])
+      waits.delete(look)
+    },
+  }
+}
+
+const running = /is running\. In another terminal/
+const up = (stateDir: string, ...words: string[]) => follow(startUp([...small, '--state-dir', stateDir, ...words]))
+const down = (stateDir: string) => lateenCommand(['down', '--state-dir', stateDir])
+const onHost = (stateDir: string) => leftBehind(stateDir).filter((what) => what !== stateDir)
+
+for (const [when, pattern] of [
+  ['while it makes the network', /^/],
+  ['while its nodes start', /✓ controllers/],
+  ['while it runs', running],
+] as const) {
+  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
+    if (signal !== 'SIGINT' && pattern !== running) continue
+    test(`${signal} ${when}, twice, ends it and leaves only its state`, options, async () => {
+      const stateDir = newStateDir()
+      const { child, says, ended } = up(stateDir)
+      await says(pattern)
+      if (pattern.source === '^') while (!existsSync(join(stateDir, 'up.json'))) await new Promise(setImmediate)
+      child.kill(signal)
+      child.kill(signal)
+      assert.equal(await ended, pattern === running ? 0 : 130)
+      assert.deepEqual(onHost(stateDir), [])
+    })
+  }
+}
+
+test('its terminal goes away: it ends in order', options, async () => {
+  const stateDir = newStateDir()
+  const { child, says, ended } = up(stateDir)
+  await says(running)
+  child.stdout?.destroy()
+  child.stderr?.destroy()
+  child.kill('SIGHUP')
+  const [code] = child.exitCode === null ? await once(child, 'exit') : [child.exitCode]
+  void ended
+  assert.equal(code, 0)
+  assert.deepEqual(onHost(stateDir), [])
+})
+
+for (const [when, pattern] of [
+  ['while its nodes start', /✓ controllers/],
+  ['while it runs', running],
+] as const) {
+  test(`killed ${when}: another up takes over; down cleans up`, options, async () => {
+    const stateDir = newStateDir()
+    const first = up(stateDir)
+    await first.says(pattern)
+    first.child.kill('SIGKILL')
+    await first.ended
+    const second = up(stateDir)
+    await second.says(running)
+    second.child.kill('SIGKILL')
+    await second.ended
+    assert.notDeepEqual(onHost(stateDir), [])
+    assert.equal((await down(stateDir)).code, 0)
+    assert.deepEqual(leftBehind(stateDir), [])
+  })
+}
+
+test('killed while it stops: down cleans up', options, async () => {
+  const stateDir = newStateDir()
+  const { child, says, ended } = up(stateDir)
+  await says(running)
+  child.kill('SIGTERM')
+  const record = join(stateDir, 'up.json')
+  while (!readFileSync(record, 'utf8').includes('stopping')) await new Promise(setImmediate)
+  child.kill('SIGKILL')
+  await ended
+  assert.equal((await down(stateDir)).code, 0)
+  assert.deepEqual(leftBehind(stateDir), [])
+})
+
+test('its state directory is deleted: it ends, says why, and leaves nothing', options, async () => {
+  const stateDir = newStateDir()
+  const { says, ended, output } = up(stateDir)
+  await says(running)
+  rmSync(stateDir, { recursive: true, force: true })
+  assert.equal(await ended, 1)
+  assert.match(output(), /was removed while the mesh ran/)
+  assert.deepEqual(leftBehind(stateDir), [])
+})
+
+test('killed, and its state directory deleted: down finds what it ran', options, async () => {
+  const stateDir = newStateDir()
+  const { child, says, ended } = up(stateDir)
+  await says(running)
+  child.kill('SIGKILL')
+  await ended
+  rmSync(stateDir, { recursive: true, force: true })
+  const { code, output } = await down(stateDir)
+  assert.equal(code, 0, output)
+  assert.deepEqual(leftBehind(stateDir), [])
+})
+
+test('two at once on one state directory: one runs, the other says so and changes nothing', options, async () => {
+  const stateDir = newStateDir()
+  const both = [up(stateDir), up(stateDir)]
+  const loser = await Promise.race(both.map(({ ended }, index) => ended.then(() => index)))
+  const winner = both[1 - loser]
+  assert.match(both[loser]?.output() ?? '', /already running/)
+  await winner?.says(running)
+  winner?.child.kill('SIGTERM')
+  assert.equal(await winner?.ended, 0)
+  assert.deepEqual(onHost(stateDir), [])
+})
+
+test('two instances, the usual port in use: the end of one leaves the other alone', options, async () => {
+  const busy = createServer().listen(6443, '127.0.0.1')
+  busy.on('error', () => undefined) // somebody else has it: as good
+  const [one, other] = [newStateDir(), newStateDir()]
+  const first = up(one)
+  const second = up(other)
+  await Promise.all([first.says(running), second.says(running)])
+  const plan = (stateDir: string) => JSON.parse(readFileSync(join(stateDir, 'network.json'), 'utf8'))
+  assert.notEqual(plan(one).clusterCidr, plan(other).clusterCidr)
+  assert.equal((await down(one)).code, 0)
+  assert.equal(await first.ended, 0)
+  assert.deepEqual(leftBehind(one), [])
+  assert.equal((await lateenCommand(['status', '--state-dir', other])).code, 0)
+  second.child.kill('SIGINT')
+  await second.ended
+  busy.close()
+})
+
+test('a full disk: it says so, ends, and can be removed', options, async () => {
+  const stateDir = newStateDir()
+  const mount = join(stateDir, '..')
+  execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=400k', 'full', mount])
+  try {
+    const { ended, output } = up(stateDir)
+    assert.equal(await ended, 1)
+    assert.match(output(), /no space left|ENOSPC|disk is full/i)
+    assert.equal((await down(stateDir)).code, 0)
+    assert.deepEqual(leftBehind(stateDir), [])
+  } finally {
+    execFileSync('umount', ['-l', mount])
+  }
+})
+
+test('manifests from standard input reach the background process', options, async () => {
+  const stateDir = newStateDir()
+  const manifest = 'apiVersion: v1\nkind: ConfigMap\nmetadata: { name: from-input }\n'
+  const started = await lateenCommand(['up', ...small, '--state-dir', stateDir, '--detach', '-f', '-'], manifest)
+  assert.equal(started.code, 0, started.output)
+  const { output } = await lateenCommand(['get', 'cm', 'from-input', '-o', 'name', '--state-dir', stateDir])
+  assert.equal(output, 'configmap/from-input\n')
+  assert.equal((await down(stateDir)).code, 0)
+})
+
+test('down: not of a directory of others, nor of nothing', options, async () => {
+  const directory = temporaryDirectory()
+  directories.push(directory)
+  writeFileSync(join(directory, 'precious'), '')
+  const refused = await down(directory)
+  assert.deepEqual([refused.code, existsSync(join(directory, 'precious'))], [1, true])
+  const nothing = await down(join(directory, 'absent'))
+  assert.deepEqual([nothing.code, nothing.output.includes('There is no mesh')], [0, true])
+})
