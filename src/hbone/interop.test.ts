@@ -184,3 +184,57 @@ test('a relay of ours at both ends: many connections both ways at once, and a sl
   for await (const chunk of slow) received.update(chunk)
   assert.equal(received.digest('hex'), digestOf(bytes))
 })
+
+test('a ping is answered while much is waiting to be sent', async () => {
+  const size = 40 * 1024 * 1024
+  const port = await ourServer((request) => {
+    const { stream } = request.accept()
+    stream.on('error', () => undefined)
+    stream.end(Buffer.alloc(size))
+  })
+  const session = http2.connect(`https://127.0.0.1:${port}`, {
+    ...nodeTls,
+    checkServerIdentity: () => undefined,
+    settings: { initialWindowSize: size },
+  })
+  await once(session, 'connect')
+  session.setLocalWindowSize(size)
+  const stream = session.request({ ':method': 'CONNECT', ':authority': '10.0.0.1:80' })
+  let received = 0
+  stream.on('data', (chunk: Buffer) => {
+    received += chunk.length
+    session.ping(() => undefined)
+  })
+  await once(stream, 'end')
+  assert.equal(received, size)
+  session.destroy()
+  await once(session, 'close')
+})
+
+test('what was sent before a reset arrives before the reset', async () => {
+  for (let round = 0; round < 20; round += 1) {
+    const { promise: heard, resolve } = Promise.withResolvers<string>()
+    const backend = await portOf(
+      net.createServer({ allowHalfOpen: true }, (socket) => {
+        let text = ''
+        socket.on('data', (chunk) => {
+          text += chunk.toString()
+        })
+        socket.on('error', () => undefined)
+        socket.on('close', () => resolve(text))
+        socket.write('unread')
+      }),
+    )
+    const port = await ourServer((request) => {
+      const upstream = net.connect({ port: backend, host: '127.0.0.1', allowHalfOpen: true }, () => {
+        relay(request.accept(), tcpEnd(upstream))
+      })
+    })
+    const connection = await ourClient(port)
+    const tunnel = await connection.connect({ authority: '10.0.0.1:80', headers: {} })
+    await once(tunnel.stream, 'readable')
+    tunnel.direct?.send(Buffer.from('last words'))
+    tunnel.reset()
+    assert.equal(await heard, 'last words')
+  }
+})

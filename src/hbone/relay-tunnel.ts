@@ -82,7 +82,6 @@ export function copyOutOfTunnel(
     flush()
     if (broken?.() !== true) to.end()
   })
-  stream.on('close', flush)
   // A record of TLS holds 16 KiB at most, and each is handed over by itself: what one read of the kernel brought is written as one.
   direct.receive((part) => {
     count(part.length)
@@ -94,6 +93,6 @@ export function copyOutOfTunnel(
       if (filled === batchBytes) flush()
     }
     flushing ??= setImmediate(flush)
-  })
+  }, flush)
   stream.resume()
 }

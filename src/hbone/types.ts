@@ -62,8 +62,11 @@ export interface DirectBytes {
    */
   send(bytes: Buffer, framed?: Buffer): boolean
   onReady(listener: () => void): void
-  /** From now on each piece of the peer's bytes goes to `take`, valid during the call only. */
-  receive(take: (part: Buffer) => void): void
+  /**
+   * From now on each piece of the peer's bytes goes to `take`, valid during the call only. `flush` is called before the
+   * stream breaks, when what was taken should not wait any longer.
+   */
+  receive(take: (part: Buffer) => void, flush: () => void): void
   /** So many of the bytes received are done with: the peer may send as many again. */
   consumed(bytes: number): void
 }

@@ -15,6 +15,7 @@ export interface ByteStream {
 /** `port` is asked for at the first use: a client's stream gets its id after its events are known. */
 export function createByteStream(port: () => SessionStream): ByteStream {
   let consumer: ((part: Buffer) => void) | undefined
+  let flush: (() => void) | undefined
   let onReady: (() => void) | undefined
   let continueWriting: (() => void) | undefined
   let resetCode: number | undefined
@@ -63,7 +64,7 @@ export function createByteStream(port: () => SessionStream): ByteStream {
       onReady(listener) {
         onReady = listener
       },
-      receive(take) {
+      receive(take, flushTaken) {
         // What came before is in the Node stream.
         for (;;) {
           const early: Buffer | null = stream.read()
@@ -72,6 +73,7 @@ export function createByteStream(port: () => SessionStream): ByteStream {
           take(early)
         }
         consumer = take
+        flush = flushTaken
         if (held > 0) port().consumed(held)
         held = 0
       },
@@ -96,6 +98,7 @@ export function createByteStream(port: () => SessionStream): ByteStream {
         over = true
         if (code === undefined) return ready()
         resetCode = code
+        flush?.()
         ready()
         if (code === errorCode.noError) {
           // The peer has said everything and wants nothing more.

@@ -2,6 +2,7 @@
 import type { Socket } from 'node:net'
 import { readInto } from '../read-into.ts'
 import type { Http2Options } from '../types.ts'
+import { type Allowance, createAllowance } from './allowance.ts'
 import {
   errorCode,
   flag,
@@ -53,8 +54,6 @@ export interface Session {
 
 const readBuffer = Buffer.allocUnsafeSlow(64 * 1024)
 const mostHeaderBlockBytes = 128 * 1024
-/** Streams that a client may open and give up before they are answered: so many at once, and then so many a second. */
-const rapidResets = { burst: 1000, perSecond: 33 }
 const lingerMs = 5_000
 
 /** Speaks HTTP/2 on the socket, which it owns from now on. */
@@ -85,8 +84,8 @@ export function createSession(socket: Socket, options: SessionOptions): Session 
   let pingTimer: NodeJS.Timeout | undefined
   let pingsSent = 0
   let linger: NodeJS.Timeout | undefined
-  let resetCredit: number = rapidResets.burst
-  let resetCreditAt = performance.now()
+  const resets = createAllowance('streams given up before their answer', { burst: 1000, perSecond: 33 })
+  const replies = createAllowance('pings and settings to answer', { burst: 10_000, perSecond: 1000 })
   const closed = Promise.withResolvers<void>()
 
   // ---- sending
@@ -275,7 +274,7 @@ export function createSession(socket: Socket, options: SessionOptions): Session 
           takePong()
           return
         }
-        if (writer.waitingBytes > mostHeaderBlockBytes * 16) throw flood()
+        spend(replies)
         writer.frame(frameType.ping, flag.ack, 0, payload)
         return
       case frameType.goaway:
@@ -292,7 +291,8 @@ export function createSession(socket: Socket, options: SessionOptions): Session 
   function takeBlock(fragment: Buffer, last: boolean): void {
     if (block === undefined) return
     block.bytes += fragment.length
-    if (block.bytes > mostHeaderBlockBytes || block.parts.length > 64) throw flood()
+    if (block.bytes > mostHeaderBlockBytes || block.parts.length > 64)
+      throw new Http2ConnectionError(errorCode.enhanceYourCalm, 'headers without end')
     if (!last) {
       block.parts.push(Buffer.from(fragment))
       return
@@ -373,16 +373,12 @@ export function createSession(socket: Socket, options: SessionOptions): Session 
     const stream = streams.get(streamId)
     if (stream === undefined) return
     const code = payload.readUInt32BE(0)
-    if (server && !stream.answered) countReset()
+    if (server && !stream.answered) spend(resets)
     close(stream, code)
   }
 
-  function countReset(): void {
-    const now = performance.now()
-    const earned = ((now - resetCreditAt) / 1000) * rapidResets.perSecond
-    resetCredit = Math.min(rapidResets.burst, resetCredit + earned) - 1
-    resetCreditAt = now
-    if (resetCredit < 0) throw flood()
+  function spend(allowance: Allowance): void {
+    if (!allowance.take()) throw new Http2ConnectionError(errorCode.enhanceYourCalm, `too many ${allowance.of}`)
   }
 
   function takeSettings({ flags, streamId, payload }: Frame): void {
@@ -394,7 +390,7 @@ export function createSession(socket: Socket, options: SessionOptions): Session 
     }
     const windowBefore = peer.initialWindowBytes
     applySettings(payload, peer)
-    if (writer.waitingBytes > mostHeaderBlockBytes * 16) throw flood()
+    spend(replies)
     writer.frame(frameType.settings, flag.ack, 0, Buffer.alloc(0))
     for (const stream of streams.values()) {
       stream.sendWindow += peer.initialWindowBytes - windowBefore
@@ -611,4 +607,3 @@ export function createSession(socket: Socket, options: SessionOptions): Session 
 
 const protocolError = (message: string) => new Http2ConnectionError(errorCode.protocolError, message)
 const wrongLength = (frame: string) => new Http2ConnectionError(errorCode.frameSizeError, `${frame} of a wrong length`)
-const flood = () => new Http2ConnectionError(errorCode.enhanceYourCalm, 'more frames of this kind than are sensible')
