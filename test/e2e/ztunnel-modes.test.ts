@@ -58,7 +58,11 @@ suite('the node proxy in its modes', { skip: canRunLab, timeout: 120_000 }, () =
         },
         ipv6Of(server.ip),
       )
-      const env = { UNSTABLE_ENABLE_SOCKS5: 'true', AUTHZ_POLICY_INFO_LOGGING: 'true' }
+      const env = {
+        UNSTABLE_ENABLE_SOCKS5: 'true',
+        AUTHZ_POLICY_INFO_LOGGING: 'true',
+        RUST_LOG: 'info,proxy=debug',
+      }
       ;[clientProxy, serverProxy] = await Promise.all([lab.startProxy('n1', env), lab.startProxy('n2', env)])
     })
     after(() => lab?.[Symbol.asyncDispose]())
@@ -78,14 +82,21 @@ suite('the node proxy in its modes', { skip: canRunLab, timeout: 120_000 }, () =
       await eventually(() => clientProxy.log().split('connection complete').length === 3, 'two log lines')
       assert.match(clientProxy.log(), /connection complete.*dst\.service="echo\.default\.svc\.cluster\.local"/)
       assert.match(
-        serverProxy.log(),
+        await serverProxy.logged(/\trbac\t/),
         /\trbac\tno allow policies, allow\t.*src\.identity="spiffe:\/\/cluster\.local\/ns\/default\/sa\/client"/,
       )
     })
 
+    test('both ends log a connection under the same id, with the reason for its way', async () => {
+      assert.equal(await exchange(lab, 'client', echoTo, 'traced'), 'traced')
+      const routed = clientProxy.log().match(/\tproxy\trouted\tid=([0-9a-f]{32}) .*reason="\S+ by service .*: HBONE"/g)
+      const id = /id=([0-9a-f]+)/.exec(routed?.at(-1) ?? '')?.[1]
+      await serverProxy.logged(new RegExp(`\\trbac\\tno allow policies, allow\\tid=${id} `))
+    })
+
     test('the ports of the proxy itself are refused as SOCKS5 targets', async () => {
       await assert.rejects(curl('--proxy', 'socks5://127.0.0.1:15080', 'http://127.0.0.1:15080/'))
-      assert.match(clientProxy.log(), /connection failed.*attempted recursive call to ourselves/)
+      await clientProxy.logged(/connection failed.*attempted recursive call to ourselves/)
     })
 
     test('over IPv6 to a pod and to a service', async () => {

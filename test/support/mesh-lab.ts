@@ -289,7 +289,10 @@ function launch(namespace: string, env: Record<string, string>): LabProxy {
           resolve(found)
         }
         lines.add(check)
-        child.once('exit', () => reject(new Error(`the proxy ended: ${text.slice(-2000)}`)))
+        child.once('exit', () => {
+          clearTimeout(timer)
+          reject(new Error(`the proxy ended: ${text.slice(-2000)}`))
+        })
         check()
       }),
     rss: () =>

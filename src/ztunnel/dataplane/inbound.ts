@@ -187,7 +187,8 @@ async function carry(
       },
       peerChain,
       authorization: about,
-      authorize: () => authorizeConnection(context, { ...about, destinationWorkload: local }),
+      authorize: () =>
+        authorizeConnection(context, { ...about, destinationWorkload: local }, request.headers.traceparent),
       clientGone: request.signal,
       async connectUpstream(signal) {
         const keep = preserveSource && decision.preserveSource

@@ -1,5 +1,6 @@
 // Connections that applications open: decided, then carried in plain text or in a tunnel.
 import type { Socket } from 'node:net'
+import { quoted } from '../../observability/index.ts'
 import {
   connectHeaders,
   newTraceContext,
@@ -108,8 +109,17 @@ interface Route {
 
 async function connectUpstream(context: PodContext, route: Route, signal: AbortSignal): Promise<Upstream> {
   const { decision, source, from, address } = route
-  if (decision.kind === 'tcp') return { end: tcpEnd(await connectTcp(address, connectOptions(context), signal)) }
   const trace = newTraceContext()
+  const { log } = context.services
+  if (log.writes('debug')) {
+    log.debug('routed', {
+      id: trace.traceId,
+      'src.addr': formatAddress(from),
+      'dst.addr': formatAddress(address),
+      reason: quoted(decision.reason),
+    })
+  }
+  if (decision.kind === 'tcp') return { end: tcpEnd(await connectTcp(address, connectOptions(context), signal)) }
   const about = { source, from, trace, ...(decision.service === undefined ? {} : { service: decision.service }) }
   const tunnel = await openTunnel(
     context,
