@@ -223,6 +223,36 @@ test('a changed template is rolled out without going below what must be availabl
   assert.ok(fewest >= 3, `only ${fewest} were available`)
 })
 
+test('a deployment that is to be recreated starts its new pods when the last old one is gone, however long that takes', async () => {
+  const wanted = deployment('recreate', 1)
+  const held = template('recreate')
+  await client.create(resources.deployments, {
+    ...wanted,
+    spec: {
+      selector: { matchLabels: { app: 'recreate' } },
+      strategy: { type: 'Recreate' },
+      template: { ...held, metadata: { ...held.metadata, finalizers: ['test.example/held'] } },
+    },
+  })
+  await eventually(resources.deployments, isComplete('recreate', 1))
+  const body = { spec: { template: { metadata: { labels: { version: 'two' } } } } }
+  await client.patch(resources.deployments, { namespace: 'default', name: 'recreate' }, { kind: 'merge', body })
+  const isOfApp = ({ metadata }: Pod) => metadata.labels?.app === 'recreate'
+  const old = await eventually(resources.pods, (all: Informer<Pod>) =>
+    all.list().find((pod) => isOfApp(pod) && pod.metadata.deletionTimestamp !== undefined),
+  )
+  await eventually(resources.deployments, (all: Informer<Deployment>) => {
+    const status = all.get({ namespace: 'default', name: 'recreate' })?.status
+    return status?.observedGeneration === 2 && (status.replicas ?? 0) === 0 ? true : undefined
+  })
+  // When another one has come up, nothing is on its way any more that could make this one due by chance.
+  await client.create(resources.deployments, deployment('meanwhile', 1))
+  await eventually(resources.deployments, isComplete('meanwhile', 1))
+  const key = { namespace: 'default', name: old.metadata.name }
+  await client.patch(resources.pods, key, { kind: 'merge', body: { metadata: { finalizers: null } } })
+  await eventually(resources.deployments, isComplete('recreate', 1))
+})
+
 test('a rollout that cannot finish keeps the old pods and says so after its deadline', async () => {
   const wanted = deployment('stuck', 2)
   await client.create(resources.deployments, {

@@ -2,10 +2,11 @@
 import { createHash } from 'node:crypto'
 import { resources } from '../../api/index.ts'
 import type { Cluster } from './cluster.ts'
-import { deleteExactly, own, ownersOf, startController, writeStatus } from './controller.ts'
+import { deleteExactly, own, ownersOf, type Source, source, startController, writeStatus } from './controller.ts'
 import { deploymentStatus, progressDueMs } from './deployment-status.ts'
 import { recordEvent } from './events.ts'
 import {
+  controllerOf,
   controllerReference,
   type Deployment,
   isActive,
@@ -23,9 +24,23 @@ const revisionAnnotation = 'deployment.kubernetes.io/revision'
 export function startDeployments(cluster: Cluster): AsyncDisposable {
   return startController(cluster, {
     name: 'deployments',
-    sources: [own(cluster.deployments), ownersOf(cluster.replicaSets, 'Deployment')],
+    sources: [own(cluster.deployments), ownersOf(cluster.replicaSets, 'Deployment'), endsOfPods(cluster)],
     work: (key) => reconcile(cluster, key),
   })
+}
+
+/** Pods that are gone: with strategy Recreate the new ones wait for that, and the ReplicaSet has not counted them for long. */
+function endsOfPods(cluster: Cluster): Source {
+  return source(
+    cluster.pods,
+    (pod) => {
+      const owner = controllerOf(pod)
+      const set = cluster.replicaSets.get({ namespace: pod.metadata.namespace ?? '', name: owner?.name ?? '' })
+      const deployment = set?.metadata.uid === owner?.uid && set !== undefined ? controllerOf(set) : undefined
+      return deployment?.kind === 'Deployment' ? [`${pod.metadata.namespace}/${deployment.name}`] : []
+    },
+    ({ kind }) => kind === 'deleted',
+  )
 }
 
 async function reconcile(cluster: Cluster, key: string): Promise<number | undefined> {
