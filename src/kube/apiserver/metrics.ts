@@ -1,5 +1,5 @@
 // Prometheus figures of the server.
-import { Gauge, Histogram, Registry } from 'prom-client'
+import { createMetricsRegistry, registerProcessMetrics, renderMetrics } from '../../observability/index.ts'
 import type { RequestTarget } from './path.ts'
 import type { Store } from './store/store.ts'
 
@@ -11,46 +11,45 @@ export interface RequestMetrics {
 }
 
 export function createRequestMetrics(store: Store): RequestMetrics {
-  const registry = new Registry()
-  const durations = new Histogram({
+  const registry = createMetricsRegistry()
+  registerProcessMetrics(registry)
+  const durations = registry.histogram<'verb' | 'group' | 'version' | 'resource' | 'subresource' | 'code'>({
     name: 'apiserver_request_duration_seconds',
     help: 'Response latency in seconds for each verb, group, version, resource and subresource.',
-    labelNames: ['verb', 'group', 'version', 'resource', 'subresource', 'code'],
-    buckets: [0.001, 0.005, 0.025, 0.1, 0.5, 1, 5, 30],
-    registers: [registry],
+    labels: ['verb', 'group', 'version', 'resource', 'subresource', 'code'],
+    bounds: [0.001, 0.005, 0.025, 0.1, 0.5, 1, 5, 30],
   })
-  const running = new Gauge({
+  const running = registry.gauge<'verb' | 'group' | 'version' | 'resource'>({
     name: 'apiserver_longrunning_requests',
     help: 'Gauge of all active long-running apiserver requests broken out by verb, group, version and resource.',
-    labelNames: ['verb', 'group', 'version', 'resource'],
-    registers: [registry],
+    labels: ['verb', 'group', 'version', 'resource'],
   })
-  new Gauge({
+  const stored = registry.gauge<'resource'>({
     name: 'apiserver_storage_objects',
     help: 'Number of stored objects by resource.',
-    labelNames: ['resource'],
-    registers: [registry],
-    collect() {
-      for (const resource of store.resources) {
-        const [group, plural] = resource.split('/')
-        this.set({ resource: group === '' ? (plural ?? '') : `${plural}.${group}` }, store.count(resource))
-      }
-    },
+    labels: ['resource'],
+  })
+  registry.beforeCollect(() => {
+    for (const resource of store.resources) {
+      const [group, plural] = resource.split('/')
+      stored.with({ resource: group === '' ? (plural ?? '') : `${plural}.${group}` }).set(store.count(resource))
+    }
   })
   return {
     observe(verb, target, code, milliseconds) {
       // Watches last as long as their clients like: their length says nothing about the server.
       if (target.kind === 'path' || verb === 'watch') return
       const { group, version, plural: resource, subresource = '' } = target
-      durations.observe({ verb: verb.toUpperCase(), group, version, resource, subresource, code }, milliseconds / 1000)
+      const labels = { verb: verb.toUpperCase(), group, version, resource, subresource, code: String(code) }
+      durations.with(labels).observe(milliseconds / 1000)
     },
     watchStarted(target) {
       if (target.kind === 'path') return () => undefined
       const { group, version, plural: resource } = target
-      const labels = { verb: 'WATCH', group, version, resource }
-      running.inc(labels)
-      return () => running.dec(labels)
+      const series = running.with({ verb: 'WATCH', group, version, resource })
+      series.inc()
+      return () => series.dec()
     },
-    text: () => registry.metrics(),
+    text: async () => renderMetrics(registry, 'text'),
   }
 }
