@@ -44,6 +44,7 @@ export function copyIntoTunnel(from: Socket, { stream, direct }: TunnelEnd, coun
 
 /** Less than this is copied once more rather than keeping a large buffer while the socket is slow. */
 const smallBytes = 16 * 1024
+const promptBytes = 4 * 1024
 
 export function copyOutOfTunnel(
   { stream, direct, broken }: TunnelEnd,
@@ -85,6 +86,12 @@ export function copyOutOfTunnel(
   // A record of TLS holds 16 KiB at most, and each is handed over by itself: what one read of the kernel brought is written as one.
   direct.receive((part) => {
     count(part.length)
+    // Alone and small: an answer somebody waits for rather than a piece of many bytes.
+    if (batch === undefined && part.length <= promptBytes && !to.destroyed && !to.writableEnded) {
+      const { length } = part
+      to.write(Buffer.from(part), () => direct.consumed(length))
+      return
+    }
     for (let at = 0; at < part.length; ) {
       batch ??= acquireBatch()
       const copied = part.copy(batch, filled, at)

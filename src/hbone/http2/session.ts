@@ -14,9 +14,11 @@ import {
   preface,
   setting,
 } from './constants.ts'
+import { createCredit } from './credit.ts'
 import { createFrameReader, type Frame } from './frame-reader.ts'
 import { headerFragment, isRequest, isWellFormed } from './header-rules.ts'
 import { createHpackDecoder, encodeHeaders, type HeaderField } from './hpack.ts'
+import { createPings } from './pings.ts'
 import { createSender } from './sender.ts'
 import { applySettings, encodeSettings, type PeerSettings } from './settings.ts'
 import { createStream, noEvents, type SessionStream, type Stream, type StreamEvents } from './stream.ts'
@@ -71,8 +73,7 @@ export function createSession(socket: Socket, options: SessionOptions): Session 
   const hpack = createHpackDecoder(options.maxHeaderListBytes)
   let prefaceDue = server ? preface : preface.subarray(0, 0)
   let settingsReceived = false
-  let receiveWindow = http2.connectionWindowBytes
-  let uncredited = 0
+  const credit = createCredit(http2, sendWindowUpdate)
   let nextStreamId = 1
   let lastPeerStreamId = 0
   let block: { readonly frame: Frame; parts: Buffer[]; bytes: number } | undefined
@@ -81,8 +82,13 @@ export function createSession(socket: Socket, options: SessionOptions): Session 
   let peerLeaving = false
   let failure: Error | undefined
   let destroyed = false
-  let pingTimer: NodeJS.Timeout | undefined
-  let pingsSent = 0
+  const pings = createPings(http2, {
+    send: (payload) => writer.frame(frameType.ping, 0, 0, payload),
+    onDead() {
+      options.onPingTimeout()
+      fail(new Http2ConnectionError(errorCode.noError, 'no answer to a ping'))
+    },
+  })
   let linger: NodeJS.Timeout | undefined
   const resets = createAllowance('streams given up before their answer', { burst: 1000, perSecond: 33 })
   const replies = createAllowance('pings and settings to answer', { burst: 10_000, perSecond: 1000 })
@@ -125,29 +131,14 @@ export function createSession(socket: Socket, options: SessionOptions): Session 
     writer.frame(frameType.windowUpdate, 0, streamId, payload)
   }
 
-  function creditConnection(bytes: number): void {
-    uncredited += bytes
-    if (uncredited < http2.connectionWindowBytes / 4 || destroyed) return
-    receiveWindow += uncredited
-    sendWindowUpdate(0, uncredited)
-    uncredited = 0
-  }
-
-  function consumed(stream: Stream, bytes: number): void {
-    if (stream.closed) return
-    stream.unconsumed -= bytes
-    stream.uncredited += bytes
-    creditConnection(bytes)
-    if (stream.endReceived || stream.uncredited < http2.streamWindowBytes / 2) return
-    stream.receiveWindow += stream.uncredited
-    sendWindowUpdate(stream.id, stream.uncredited)
-    stream.uncredited = 0
-  }
-
   // ---- streams
 
   function addStream(id: number, events: StreamEvents): Stream {
-    const stream = createStream(id, { send: peer.initialWindowBytes, receive: http2.streamWindowBytes }, events)
+    const stream = createStream(
+      id,
+      { send: peer.initialWindowBytes, receive: Math.max(http2.streamWindowBytes, initialWindowBytes) },
+      events,
+    )
     streams.set(id, stream)
     return stream
   }
@@ -160,7 +151,7 @@ export function createSession(socket: Socket, options: SessionOptions): Session 
       },
       send: (bytes, framed) => sender.send(stream, bytes, framed),
       end: (done) => sender.end(stream, done),
-      consumed: (bytes) => consumed(stream, bytes),
+      consumed: (bytes) => credit.consumed(stream, bytes),
       reset(code) {
         if (stream.closed) return
         sendReset(stream.id, code)
@@ -179,7 +170,7 @@ export function createSession(socket: Socket, options: SessionOptions): Session 
     streams.delete(stream.id)
     sender.forget(stream)
     stream.queue.length = 0
-    creditConnection(stream.unconsumed)
+    if (!destroyed) credit.give(stream.unconsumed)
     stream.events.closed(code, error)
     const { endDue } = stream
     stream.endDue = undefined
@@ -192,8 +183,7 @@ export function createSession(socket: Socket, options: SessionOptions): Session 
 
   function dataStart(streamId: number, length: number): void {
     if (block !== undefined) throw protocolError('DATA within a header block')
-    receiveWindow -= length
-    if (receiveWindow < 0) throw new Http2ConnectionError(errorCode.flowControlError, 'more DATA than the window')
+    credit.take(length)
     const stream = streams.get(streamId)
     if (stream === undefined) {
       if (isIdle(streamId)) throw protocolError('DATA on an idle stream')
@@ -218,7 +208,7 @@ export function createSession(socket: Socket, options: SessionOptions): Session 
       dataPart(streamId, part) {
         const stream = streams.get(streamId)
         if (stream === undefined) {
-          creditConnection(part.length)
+          credit.give(part.length)
           return
         }
         stream.unconsumed += part.length
@@ -226,7 +216,7 @@ export function createSession(socket: Socket, options: SessionOptions): Session 
       },
       dataEnd(streamId, padding, endStream) {
         const stream = streams.get(streamId)
-        creditConnection(padding)
+        credit.give(padding)
         if (stream === undefined) return
         stream.uncredited += padding
         if (endStream) endReceived(stream)
@@ -449,29 +439,11 @@ export function createSession(socket: Socket, options: SessionOptions): Session 
 
   // ---- pings and the end
 
-  function schedulePing(): void {
-    pingTimer = setTimeout(() => {
-      pingTimer = setTimeout(() => {
-        options.onPingTimeout()
-        fail(new Http2ConnectionError(errorCode.noError, 'no answer to a ping'))
-      }, http2.pingTimeoutMs)
-      sendPing()
-    }, http2.pingIntervalMs)
-  }
-
-  function sendPing(): void {
-    const payload = Buffer.alloc(8)
-    pingsSent += 1
-    payload.writeUInt32BE(pingsSent, 4)
-    writer.frame(frameType.ping, 0, 0, payload)
-  }
-
   function takePong(): void {
     // The client has seen our goodbye: whatever it opened before has arrived.
     if (leaving && server && !goodbyeSent) sayLastGoodbye()
     if (destroyed) return
-    clearTimeout(pingTimer)
-    schedulePing()
+    pings.answered()
   }
 
   function sayLastGoodbye(): void {
@@ -505,7 +477,7 @@ export function createSession(socket: Socket, options: SessionOptions): Session 
     if (destroyed) return
     destroyed = true
     failure = error
-    clearTimeout(pingTimer)
+    pings.close()
     clearTimeout(linger)
     writer.close()
     for (const stream of [...streams.values()]) close(stream, errorCode.cancel, error)
@@ -543,7 +515,7 @@ export function createSession(socket: Socket, options: SessionOptions): Session 
   if (http2.connectionWindowBytes > initialWindowBytes) {
     sendWindowUpdate(0, http2.connectionWindowBytes - initialWindowBytes)
   }
-  schedulePing()
+  pings.answered()
 
   socket.on('error', (error) => destroy(error))
   socket.on('close', () => {
@@ -593,7 +565,7 @@ export function createSession(socket: Socket, options: SessionOptions): Session 
       if (server) {
         // Two steps: the client learns it first, and what it opens until it has seen that is still served.
         sendGoaway(mostWindowBytes, errorCode.noError)
-        sendPing()
+        pings.send()
       } else {
         goodbyeSent = true
         sendGoaway(0, errorCode.noError)
