@@ -3,7 +3,6 @@ import { availableParallelism } from 'node:os'
 import { Command } from 'commander'
 import { type DiscoveryFlags, readSettings, runDiscovery } from '../istiod/index.ts'
 import { createLogging, formatJson, formatPlain, parseOutputLevels } from '../observability/index.ts'
-import { restartWithHeapFlags } from './heap-flags.ts'
 import { packageVersion } from './version.ts'
 
 interface Flags extends DiscoveryFlags {
@@ -52,14 +51,7 @@ export function create(): Command {
     .action(run)
 }
 
-/**
- * Each push is thousands of short-lived messages: a large young generation is collected rarely and costs little, while with the
- * default one a third of the time went into collecting. The initial size is a limit, not an allocation.
- */
-const heapFlags = ['--max-semi-space-size=64', '--initial-heap-size=256']
-
 async function run(flags: Flags): Promise<void> {
-  restartWithHeapFlags(heapFlags)
   const settings = readSettings(flags, process.env, availableParallelism())
   const logging = createLogging({
     format: flags.log_as_json === true ? formatJson('msg') : formatPlain,
