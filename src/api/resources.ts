@@ -21,6 +21,7 @@ export const resources = {
   statefulSets: resource('apps/v1', 'StatefulSet', 'statefulsets'),
   daemonSets: resource('apps/v1', 'DaemonSet', 'daemonsets'),
   jobs: resource('batch/v1', 'Job', 'jobs'),
+  podDisruptionBudgets: resource('policy/v1', 'PodDisruptionBudget', 'poddisruptionbudgets'),
   leases: resource('coordination.k8s.io/v1', 'Lease', 'leases'),
   certificateSigningRequests: resource(
     'certificates.k8s.io/v1',

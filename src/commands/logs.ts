@@ -1,13 +1,13 @@
 // `lateen logs`: what a container has written.
-import { Command } from 'commander'
+import { Command, InvalidArgumentError } from 'commander'
 import { type ConnectionOptions, UsageError, withClient, withConnectionOptions } from './connection.ts'
 import { podNameOf } from './pod-names.ts'
 
 interface LogOptions extends ConnectionOptions {
   readonly container?: string
   readonly follow?: boolean
-  readonly tail?: string
-  readonly since?: string
+  readonly tail?: number
+  readonly since?: number
   readonly previous?: boolean
   readonly timestamps?: boolean
 }
@@ -18,8 +18,8 @@ export function create(): Command {
     .argument('<pod>', 'name of the pod, or of what runs it: deploy/reviews-v1, ds/ztunnel, svc/reviews')
     .option('-c, --container <name>', 'container (default: the first)')
     .option('-f, --follow', 'go on as the log grows')
-    .option('--tail <lines>', 'only the last lines')
-    .option('--since <seconds>', 'only lines newer than this many seconds')
+    .option('--tail <lines>', 'only the last lines', parseLines)
+    .option('--since <duration>', 'only lines newer than this: 30s, 5m, 2h', parseSeconds)
     .option('-p, --previous', 'the log of the container before its last restart')
     .option('--timestamps', 'with the time of each line')
   return withConnectionOptions(command).action((target: string, options: LogOptions) =>
@@ -28,8 +28,8 @@ export function create(): Command {
       const query = new URLSearchParams()
       if (options.container !== undefined) query.set('container', options.container)
       if (options.follow) query.set('follow', 'true')
-      if (options.tail !== undefined) query.set('tailLines', options.tail)
-      if (options.since !== undefined) query.set('sinceSeconds', options.since.replace(/s$/, ''))
+      if (options.tail !== undefined) query.set('tailLines', String(options.tail))
+      if (options.since !== undefined) query.set('sinceSeconds', String(options.since))
       if (options.previous) query.set('previous', 'true')
       if (options.timestamps) query.set('timestamps', 'true')
       const response = await client.request(
@@ -44,5 +44,22 @@ export function create(): Command {
         if (!process.stdout.write(chunk)) await new Promise((resolve) => process.stdout.once('drain', resolve))
       }
     }),
+  )
+}
+
+function parseLines(text: string): number {
+  if (!/^\d+$/.test(text)) throw new InvalidArgumentError('expected a number of lines')
+  return Number(text)
+}
+
+const secondsOf: Readonly<Record<string, number>> = { s: 1, m: 60, h: 3600 }
+
+/** `90`, `90s`, `1h30m` in seconds. */
+function parseSeconds(text: string): number {
+  if (!/^(\d+|(\d+[smh])+)$/.test(text)) throw new InvalidArgumentError('expected a duration such as 30s, 5m or 2h')
+  const parts = [...text.matchAll(/(\d+)([smh]?)/g)]
+  return Math.max(
+    1,
+    parts.reduce((sum, [, number, unit]) => sum + Number(number) * (secondsOf[unit ?? ''] ?? 1), 0),
   )
 }

@@ -1,7 +1,7 @@
 // `lateen up`: a running mesh on this machine.
 import { fileURLToPath } from 'node:url'
 import { Command, InvalidArgumentError } from 'commander'
-import { reportSampleCheck, up, upDetached } from '../standalone/index.ts'
+import { mostNodes, reportSampleCheck, up, upDetached } from '../standalone/index.ts'
 import { defaultStateDir } from '../util/index.ts'
 import { collect, manifestsOf } from './manifests.ts'
 
@@ -65,6 +65,7 @@ async function run(flags: Flags): Promise<number> {
 
 function parseCount(text: string): number {
   const count = Number(text)
-  if (!Number.isInteger(count) || count < 1) throw new InvalidArgumentError('expected a number from 1')
+  if (!Number.isInteger(count) || count < 1 || count > mostNodes)
+    throw new InvalidArgumentError(`expected a number from 1 to ${mostNodes}`)
   return count
 }

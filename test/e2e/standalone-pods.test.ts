@@ -120,7 +120,7 @@ kind: Pod
 metadata: { name: once }
 spec:
   restartPolicy: Never
-  containers: [{ name: c, image: host, command: [sh, -c, "echo last words > /dev/termination-log; exit 3"] }]
+  containers: [{ name: c, image: host, command: [sh, -c, "echo first; echo second; echo last words > /dev/termination-log; exit 3"] }]
 `
 
 before(async () => {
@@ -204,6 +204,48 @@ test('a pod that runs once ends with its code and its last words', options, asyn
   const { status } = await pod('once', (one) => one.status?.phase === 'Failed')
   const end = status?.containerStatuses?.[0]?.state?.terminated
   assert.deepEqual([end?.exitCode, end?.message], [3, 'last words\n'])
+})
+
+test('logs: newer than a time, with times, and nothing for a wrong number', options, async () => {
+  const { metadata } = await pod('once', (one) => one.status?.phase === 'Failed')
+  const logs = (...words: string[]) => command('logs', '--state-dir', stateDir, metadata.name, ...words)
+  assert.match((await logs('--timestamps')).output, /^\d{4}-\d\d-\d\dT[\d:.]+Z first\n[^ ]+Z second\n$/)
+  assert.equal((await logs('--since', '1h', '--tail', '1')).output, 'second\n')
+  for (const wrong of [
+    ['--since', 'soon'],
+    ['--since', '-5'],
+    ['--tail', 'x'],
+  ]) {
+    const { code, output } = await logs(...wrong)
+    assert.deepEqual([code, /expected|invalid/.test(output)], [1, true], output)
+  }
+  const later = new Date(Date.now() + 60_000).toISOString()
+  const path = `/api/v1/namespaces/default/pods/${metadata.name}/log`
+  assert.equal(await (await client.request(`${path}?sinceTime=${later}`)).text(), '')
+  assert.equal((await client.request(`${path}?sinceTime=noon`)).status, 400)
+})
+
+test('what is wrong in a manifest is told with file, line and field, and nothing is changed', options, async () => {
+  const good = 'apiVersion: v1\nkind: ConfigMap\nmetadata: { name: unwanted }\n'
+  const wrong = {
+    '6: spec.containers[0].ports[0].containerPort':
+      'apiVersion: v1\nkind: Pod\nmetadata: { name: a }\nspec:\n  containers:\n    - { name: c, image: host, ports: [{ containerPort: x }] }\n',
+    '6: data.a': 'apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: a\ndata:\n  a: 1\n',
+    '6: spec.mtls.mode':
+      'apiVersion: security.istio.io/v1\nkind: PeerAuthentication\nmetadata: { name: a }\nspec:\n  mtls:\n    mode: STRCT\n',
+    '2: kind': 'apiVersion: v1\nkind: Foo\nmetadata: { name: a }\n',
+    ' is no text': 'a\0b',
+  }
+  for (const [index, [where, text]] of Object.entries(wrong).entries()) {
+    const file = join(directory, `wrong-${index}.yaml`)
+    await writeFile(file, text)
+    await writeFile(join(directory, 'good.yaml'), good)
+    const files = ['-f', join(directory, 'good.yaml'), '-f', file]
+    const { code, output } = await command('apply', '--state-dir', stateDir, ...files)
+    assert.equal(code, 1, output)
+    assert.ok(output.startsWith(`${file}:${where}`), `${where}: ${output}`)
+  }
+  assert.equal((await command('get', '--state-dir', stateDir, 'cm', 'unwanted')).code, 1)
 })
 
 test('containers go on while their node process and the API server are killed', options, async () => {

@@ -85,6 +85,10 @@ function filesOf(input: string): string[] {
 
 /** The objects of one file's text. What is wrong is added to `problems`. */
 export function parseManifests(text: string, file: string, problems: ManifestProblem[]): Manifest[] {
+  if (text.includes('\0') || text.includes('\uFFFD')) {
+    problems.push({ file, message: 'is no text in UTF-8: expected YAML or JSON' })
+    return []
+  }
   const lines = new LineCounter()
   const documents = parseAllDocuments(text, { lineCounter: lines, uniqueKeys: true })
   if (!Array.isArray(documents)) return []

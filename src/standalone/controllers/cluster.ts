@@ -5,6 +5,7 @@ import type { Scope } from '../../observability/index.ts'
 import type {
   DaemonSet,
   Deployment,
+  DisruptionBudget,
   EndpointSlice,
   Job,
   Namespace,
@@ -35,6 +36,7 @@ export interface Cluster extends AsyncDisposable {
   readonly statefulSets: Informer<StatefulSet>
   readonly daemonSets: Informer<DaemonSet>
   readonly jobs: Informer<Job>
+  readonly disruptionBudgets: Informer<DisruptionBudget>
   /** Heartbeats of nodes. */
   readonly nodeLeases: Informer<KubeObject<{ renewTime?: string; leaseDurationSeconds?: number }>>
 }
@@ -69,6 +71,7 @@ export function createCluster(client: KubeClient, log: Scope): Cluster {
     statefulSets: watch(resources.statefulSets),
     daemonSets: watch(resources.daemonSets),
     jobs: watch(resources.jobs),
+    disruptionBudgets: watch(resources.podDisruptionBudgets),
     nodeLeases: watch(resources.leases, { namespace: 'kube-node-lease' }),
     async [Symbol.asyncDispose]() {
       ownedPods[Symbol.dispose]()
@@ -82,7 +85,7 @@ export function createCluster(client: KubeClient, log: Scope): Cluster {
 /** Resolves when everything has been listed once. */
 export async function clusterSynced(cluster: Cluster): Promise<void> {
   const { pods, nodes, services, namespaces, serviceAccounts, rootCertificates, endpointSlices } = cluster
-  const { deployments, replicaSets, statefulSets, daemonSets, jobs, nodeLeases } = cluster
+  const { deployments, replicaSets, statefulSets, daemonSets, jobs, disruptionBudgets, nodeLeases } = cluster
   await Promise.all(
     [
       pods,
@@ -97,6 +100,7 @@ export async function clusterSynced(cluster: Cluster): Promise<void> {
       statefulSets,
       daemonSets,
       jobs,
+      disruptionBudgets,
       nodeLeases,
     ].map((informer) => informer.synced),
   )

@@ -13,6 +13,7 @@ import { startControllers } from './index.ts'
 import type {
   DaemonSet,
   Deployment,
+  DisruptionBudget,
   EndpointSlice,
   Job,
   Node,
@@ -399,6 +400,30 @@ test('a job runs until enough pods have succeeded, and gives up after too many f
   await client.create(resources.jobs, job('bad', 'fails', { backoffLimit: 0 }))
   const failed = await eventually(resources.jobs, ended('bad', 'Failed'))
   assert.equal(failed.status?.conditions?.find(({ type }) => type === 'Failed')?.reason, 'BackoffLimitExceeded')
+})
+
+test('a disruption budget allows evictions as long as enough pods are left', async () => {
+  await client.create(resources.deployments, deployment('guarded', 3))
+  await client.create(resources.podDisruptionBudgets, {
+    apiVersion: 'policy/v1',
+    kind: 'PodDisruptionBudget',
+    metadata: { name: 'guarded', namespace: 'default' },
+    spec: { minAvailable: '60%', selector: { matchLabels: { app: 'guarded' } } },
+  } as DisruptionBudget)
+  const allows = (count: number) =>
+    eventually(resources.podDisruptionBudgets, (all: Informer<DisruptionBudget>) => {
+      const { status } = all.get({ namespace: 'default', name: 'guarded' }) ?? {}
+      return status?.disruptionsAllowed === count && status.currentHealthy === 3 ? status : undefined
+    })
+  assert.equal((await allows(1)).desiredHealthy, 2)
+  const { items } = await client.list<Pod>(resources.pods, { namespace: 'default', labelSelector: 'app=guarded' })
+  const evict = async ({ metadata: { name, namespace = '' } }: Pod) => {
+    const eviction = { apiVersion: 'policy/v1', kind: 'Eviction', metadata: { name, namespace } }
+    return client.createSubresource(resources.pods, { name, namespace }, 'eviction', eviction)
+  }
+  const two = await Promise.allSettled(items.slice(0, 2).map(evict))
+  assert.equal(two.filter(({ status }) => status === 'fulfilled').length, 1)
+  await allows(1)
 })
 
 test('a pod that fits nowhere says why', async () => {

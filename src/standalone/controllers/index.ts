@@ -5,6 +5,7 @@ import type { Scope } from '../../observability/index.ts'
 import { clusterSynced, createCluster } from './cluster.ts'
 import { startDaemonSets } from './daemon-sets.ts'
 import { startDeployments } from './deployments.ts'
+import { startDisruptionBudgets } from './disruption-budgets.ts'
 import { startEndpointSlices } from './endpoint-slices.ts'
 import { startJobs } from './jobs.ts'
 import { startNodeLifecycle } from './node-lifecycle.ts'
@@ -36,6 +37,7 @@ export async function startControllers({
     startStatefulSets(cluster),
     startDaemonSets(cluster),
     startJobs(cluster),
+    startDisruptionBudgets(cluster),
     startEndpointSlices(cluster),
     startNodeLifecycle(cluster),
   ]

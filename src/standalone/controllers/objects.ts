@@ -4,6 +4,7 @@ import type * as apps from 'kubernetes-types/apps/v1.js'
 import type * as batch from 'kubernetes-types/batch/v1.js'
 import type * as core from 'kubernetes-types/core/v1.js'
 import type * as discovery from 'kubernetes-types/discovery/v1.js'
+import type * as policy from 'kubernetes-types/policy/v1.js'
 import type { KubeObject, ObjectKey, OwnerReference } from '../../api/index.ts'
 
 export type Pod = KubeObject<core.PodSpec, core.PodStatus>
@@ -15,6 +16,7 @@ export type ReplicaSet = KubeObject<apps.ReplicaSetSpec, apps.ReplicaSetStatus>
 export type StatefulSet = KubeObject<apps.StatefulSetSpec, apps.StatefulSetStatus>
 export type DaemonSet = KubeObject<apps.DaemonSetSpec, apps.DaemonSetStatus>
 export type Job = KubeObject<batch.JobSpec, batch.JobStatus>
+export type DisruptionBudget = KubeObject<policy.PodDisruptionBudgetSpec, policy.PodDisruptionBudgetStatus>
 export type EndpointSlice = KubeObject & Omit<discovery.EndpointSlice, 'metadata' | 'apiVersion' | 'kind'>
 export type PodTemplate = core.PodTemplateSpec
 export type Condition = {

@@ -29,7 +29,7 @@ export function instanceId(stateDir: string): string {
   return createHash('sha256').update(stateDir).digest('hex').slice(0, 6)
 }
 
-const most = 200
+export const mostNodes = 200
 
 /**
  * Chooses ranges that nothing on the host uses; `before` is kept where it is still free.
@@ -41,8 +41,8 @@ export function planNetwork(
   used: readonly string[],
   before?: Pick<NetworkPlan, 'nodeCidr' | 'clusterCidr' | 'serviceCidr'>,
 ): NetworkPlan {
-  if (nodeCount < 1 || nodeCount > most) {
-    throw new StandaloneError('USAGE', `--nodes ${nodeCount}: expected a number from 1 to ${most}`)
+  if (nodeCount < 1 || nodeCount > mostNodes) {
+    throw new StandaloneError('USAGE', `--nodes ${nodeCount}: expected a number from 1 to ${mostNodes}`)
   }
   const instance = instanceId(stateDir)
   const taken = used.map(parseCidr)

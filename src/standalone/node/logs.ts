@@ -2,11 +2,16 @@
 import { type FSWatcher, watch } from 'node:fs'
 import { type FileHandle, open } from 'node:fs/promises'
 import type { Writable } from 'node:stream'
+import { positionSince, readLogTimes, timeAt } from './log-times.ts'
 
 export interface LogOptions {
   readonly follow: boolean
   readonly tailLines?: number
   readonly limitBytes?: number
+  /** Only what was written at or after this time. */
+  readonly sinceMs?: number
+  /** Begins each line with the time at which it was written. */
+  readonly timestamps?: boolean
   readonly signal: AbortSignal
   /** Whether more can come; a log of an ended run is followed to its end only. */
   readonly running: () => boolean
@@ -17,16 +22,20 @@ const chunkBytes = 64 * 1024
 /** Writes the log to `output`, at its pace; resolves at the end. */
 export async function writeLog(path: string, output: Writable, options: LogOptions): Promise<void> {
   await using file = await openLog(path)
-  let position = options.tailLines === undefined ? 0 : await tailPosition(file.handle, options.tailLines)
+  const tail = options.tailLines === undefined ? 0 : await tailPosition(file.handle, options.tailLines)
+  const since = options.sinceMs === undefined ? 0 : positionSince(await readLogTimes(path), options.sinceMs)
+  let position = Math.max(tail, since)
+  const stamp = options.timestamps === true ? lineStamper(path) : undefined
   let left = options.limitBytes ?? Number.POSITIVE_INFINITY
   const buffer = Buffer.alloc(chunkBytes)
   using changes = watchChanges(path, options.signal)
   while (left > 0 && !options.signal.aborted) {
     const { bytesRead } = await file.handle.read(buffer, 0, Math.min(chunkBytes, left), position)
     if (bytesRead > 0) {
+      const chunk = Buffer.from(buffer.subarray(0, bytesRead))
+      await write(output, stamp === undefined ? chunk : await stamp(chunk, position), options.signal)
       position += bytesRead
       left -= bytesRead
-      await write(output, Buffer.from(buffer.subarray(0, bytesRead)), options.signal)
       continue
     }
     if (!options.follow || !options.running()) return
@@ -34,6 +43,25 @@ export async function writeLog(path: string, output: Writable, options: LogOptio
     if (size < position)
       position = 0 // the log was rotated
     else await changes.next()
+  }
+}
+
+/** Puts the time in front of each line; chunks come in order. */
+function lineStamper(path: string): (chunk: Buffer, position: number) => Promise<Buffer> {
+  let isLineStart = true
+  return async (chunk, position) => {
+    const times = await readLogTimes(path)
+    const parts: Buffer[] = []
+    for (let begin = 0; begin < chunk.length; ) {
+      const newline = chunk.indexOf(0x0a, begin)
+      const end = newline === -1 ? chunk.length : newline + 1
+      if (isLineStart)
+        parts.push(Buffer.from(`${new Date(timeAt(times, position + begin) ?? Date.now()).toISOString()} `))
+      parts.push(chunk.subarray(begin, end))
+      isLineStart = newline !== -1
+      begin = end
+    }
+    return Buffer.concat(parts)
   }
 }
 

@@ -1,11 +1,12 @@
 // One container of a pod over all its runs: starting, noticing the end, what was before, and its record on disk.
-import { type FSWatcher, readFileSync, watch } from 'node:fs'
+import { existsSync, type FSWatcher, readFileSync, watch } from 'node:fs'
 import { copyFile, mkdir, rm, stat, truncate } from 'node:fs/promises'
 import { join } from 'node:path'
 import { readJson, writeFileAtomic } from '../files.ts'
 import { containerCgroup, removeCgroup } from './cgroups.ts'
 import type { ContainerPlan } from './container-plan.ts'
 import { ContainerProcess } from './container-process.ts'
+import { recordLogTimes } from './log-times.ts'
 import type { Prober } from './prober.ts'
 import type { ContainerState, Termination } from './status.ts'
 import type { ContainerView } from './steps.ts'
@@ -30,6 +31,7 @@ export class PodContainer implements Disposable {
   #record: Record = { attempt: -1, restarts: 0, started: false, ready: false }
   #process: ContainerProcess | undefined
   #watcher: FSWatcher | undefined
+  #logTimes: Disposable | undefined
   #prober: Prober | undefined
   /** Why it waits, while it does. */
   waiting: { readonly reason: string; readonly message?: string } | undefined
@@ -100,7 +102,7 @@ export class PodContainer implements Disposable {
       ...(ended && { last: ended }),
     })
     await rm(join(this.#directory, `${attempt - 1}.log`), { force: true })
-    await rm(join(this.#directory, `${attempt - 1}.log.1`), { force: true })
+    for (const end of ['1', 'times']) await rm(join(this.#directory, `${attempt - 1}.log.${end}`), { force: true })
     const { podUid, node, cgroupRoot } = this.#identity
     await mkdir(this.#runDirectory(), { recursive: true })
     this.#process = await ContainerProcess.start(plan, {
@@ -214,11 +216,15 @@ export class PodContainer implements Disposable {
       if (file === 'exit') this.#changed()
     })
     this.#watcher.on('error', () => this.#changed())
+    const log = this.logFile()
+    if (log !== undefined && existsSync(log)) this.#logTimes = recordLogTimes(log)
   }
 
   #stopWatching(): void {
     this.#watcher?.close()
     this.#watcher = undefined
+    this.#logTimes?.[Symbol.dispose]()
+    this.#logTimes = undefined
   }
 
   async #save(record: Record): Promise<void> {

@@ -6,7 +6,7 @@ import { TLSSocket } from 'node:tls'
 import { WebSocketServer } from 'ws'
 import { execInContainer } from './exec.ts'
 import { execProtocols, joinExec } from './exec-socket.ts'
-import { writeLog } from './logs.ts'
+import { type LogOptions, writeLog } from './logs.ts'
 import type { PodContainer } from './pod-container.ts'
 import type { PodWorker } from './pod-worker.ts'
 import { joinPorts, podDialer } from './port-forward.ts'
@@ -118,22 +118,45 @@ async function answerLogs(
   }
   const gone = new AbortController()
   response.once('close', () => gone.abort())
-  const number = (name: string) => {
-    const text = query.get(name)
-    return text === null ? undefined : Number(text)
-  }
-  const tailLines = number('tailLines')
-  const limitBytes = number('limitBytes')
+  const window = logWindow(query)
   response.writeHead(200, { 'content-type': 'text/plain' })
   response.flushHeaders()
   await writeLog(file, response, {
     follow: query.get('follow') === 'true' && !previous,
     signal: gone.signal,
     running: () => container.running !== undefined && container.logFile() === file,
-    ...(tailLines === undefined ? {} : { tailLines }),
-    ...(limitBytes === undefined ? {} : { limitBytes }),
+    ...window,
   })
   response.end()
+}
+
+/** Which part of a log is asked for, and how. @throws Refusal */
+function logWindow(query: URLSearchParams): Pick<LogOptions, 'tailLines' | 'limitBytes' | 'sinceMs' | 'timestamps'> {
+  const number = (name: string, least: number) => {
+    const text = query.get(name)
+    if (text === null) return undefined
+    const value = Number(text)
+    if (text === '' || !Number.isInteger(value) || value < least) {
+      throw new Refusal(400, `${name} is "${text}": expected a whole number from ${least}`)
+    }
+    return value
+  }
+  const tailLines = number('tailLines', 0)
+  const limitBytes = number('limitBytes', 1)
+  const sinceSeconds = number('sinceSeconds', 1)
+  const sinceTime = query.get('sinceTime')
+  if (sinceSeconds !== undefined && sinceTime !== null) {
+    throw new Refusal(400, 'at most one of sinceTime and sinceSeconds may be given')
+  }
+  const sinceMs = sinceTime !== null ? Date.parse(sinceTime) : sinceSeconds && Date.now() - sinceSeconds * 1000
+  if (Number.isNaN(sinceMs))
+    throw new Refusal(400, `sinceTime is "${sinceTime}": expected a time as 2026-01-31T12:00:00Z`)
+  return {
+    ...(tailLines === undefined ? {} : { tailLines }),
+    ...(limitBytes === undefined ? {} : { limitBytes }),
+    ...(sinceMs === undefined ? {} : { sinceMs }),
+    ...(['true', '1'].includes(query.get('timestamps') ?? '') && { timestamps: true }),
+  }
 }
 
 async function upgrade(

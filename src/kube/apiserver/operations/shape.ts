@@ -1,6 +1,6 @@
 // Bodies are checked to have the shape of their kind before anything reads into them, as decoding into a typed object would.
 import { type KindDefinition, type KubeObject, validateAgainst } from '../../../api/index.ts'
-import { badRequest } from '../errors.ts'
+import { ApiError, badRequest } from '../errors.ts'
 import { isObject, type JsonObject } from '../json.ts'
 
 const metadataShape: Readonly<Record<string, (value: unknown) => boolean>> = {
@@ -23,15 +23,29 @@ export function refuseWrongShape(kind: KindDefinition, object: KubeObject): void
       const value = (object.metadata as unknown as JsonObject)[key]
       return value !== undefined && !fits(value)
     })
-    .map(([key]) => `metadata.${key} has the wrong type`)
+    .map(([key]) => ({
+      field: `metadata.${key}`,
+      message: 'has the wrong type',
+      text: `metadata.${key} has the wrong type`,
+    }))
   if (kind.custom !== true && kind.schema !== undefined) {
     const causes = validateAgainst(kind.schema, object, '', { nullIsAbsent: true, duplicatesAllowed: true })
     for (const { reason, field, message } of causes) {
-      if (reason === 'FieldValueTypeInvalid' && !field.startsWith('metadata.')) wrong.push(`${field}: ${message}`)
+      if (reason === 'FieldValueTypeInvalid' && !field.startsWith('metadata.'))
+        wrong.push({ field, message, text: `${field}: ${message}` })
     }
   }
   if (wrong.length === 0) return
-  throw badRequest(`${kind.kind} in version "${kind.version}" cannot be handled as a ${kind.kind}: ${wrong.join(', ')}`)
+  const texts = wrong.map(({ text }) => text).join(', ')
+  throw new ApiError(
+    400,
+    'BadRequest',
+    `${kind.kind} in version "${kind.version}" cannot be handled as a ${kind.kind}: ${texts}`,
+    {
+      kind: kind.plural,
+      causes: wrong.map(({ field, message }) => ({ reason: 'FieldValueTypeInvalid', field, message })),
+    },
+  )
 }
 
 /** For built-in kinds `null` is the same as an absent field: removes it in place. Throws ApiError 400 for null in a list. */

@@ -64,13 +64,32 @@ export async function evictPod(core: Core, request: WriteRequest, name: string, 
     refuseDisruption(core, request.kind, pod)
   }
   const options = parseDeleteOptions(valueAt(eviction, ['deleteOptions']), new URLSearchParams())
+  if (!request.dryRun && !options.dryRun) spendDisruption(core, pod)
   await deleteObject(core, { ...main, dryRun: request.dryRun || options.dryRun }, name, options)
 }
 
+type Budget = KubeObject<{ selector?: unknown }, { disruptionsAllowed?: number }>
+
+const budgets = 'policy/poddisruptionbudgets'
+
+function budgetsOf(core: Core, { metadata }: KubeObject): Budget[] {
+  return core.store
+    .list(budgets, metadata.namespace)
+    .map((entry) => entry.object as Budget)
+    .filter((budget) => selects(budget.spec?.selector, metadata.labels ?? {}))
+}
+
+/** Until the controller has counted again, the next eviction is not to find the same disruption allowed. */
+function spendDisruption(core: Core, pod: KubeObject): void {
+  for (const budget of budgetsOf(core, pod)) {
+    const { disruptionsAllowed = 0 } = budget.status ?? {}
+    if (disruptionsAllowed <= 0) continue
+    core.store.put(budgets, { ...budget, status: { ...budget.status, disruptionsAllowed: disruptionsAllowed - 1 } })
+  }
+}
+
 function refuseDisruption(core: Core, kind: KindDefinition, pod: KubeObject): void {
-  for (const entry of core.store.list('policy/poddisruptionbudgets', pod.metadata.namespace)) {
-    const budget = entry.object as KubeObject<{ selector?: unknown }, { disruptionsAllowed?: number }>
-    if (!selects(budget.spec?.selector, pod.metadata.labels ?? {})) continue
+  for (const budget of budgetsOf(core, pod)) {
     if ((budget.status?.disruptionsAllowed ?? 0) > 0) continue
     throw new ApiError(429, 'TooManyRequests', "Cannot evict pod as it would violate the pod's disruption budget.", {
       kind: kind.plural,
