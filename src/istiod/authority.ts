@@ -66,7 +66,7 @@ export async function openAuthority(context: AuthorityContext, signal: AbortSign
     maxTtlSeconds: settings.maxWorkloadTtlSeconds,
   }
   if (certificates.signer.kind === 'kubernetes') {
-    const signInCluster = signThroughRequests(client)
+    const signInCluster = signThroughRequests(client, signal)
     const { signer } = certificates
     return openRegistration({ signer, certificates, ...lifetimes, mesh: context.mesh, signInCluster, log })
   }

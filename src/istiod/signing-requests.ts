@@ -23,8 +23,8 @@ type SigningRequest = KubeObject<
 const resource: Resource = resources.certificateSigningRequests
 const ended = new Set(['Denied', 'Failed'])
 
-/** Rejects when the request is denied, when signing fails, and when it takes longer than `timeoutMs`. */
-export function signThroughRequests(client: KubeClient, timeoutMs = 60_000): SignInCluster {
+/** Rejects when the request is denied, when signing fails, when it takes longer than `timeoutMs`, and when the signal aborts. */
+export function signThroughRequests(client: KubeClient, signal: AbortSignal, timeoutMs = 60_000): SignInCluster {
   return async ({ csrPem, signerName, expirationSeconds, usages }) => {
     const created = await client.create<SigningRequest>(resource, {
       apiVersion: 'certificates.k8s.io/v1',
@@ -41,7 +41,7 @@ export function signThroughRequests(client: KubeClient, timeoutMs = 60_000): Sig
     const { name } = created.metadata
     try {
       await client.replace<SigningRequest>(resource, approved(created), { subresource: 'approval' })
-      return await certificateOf(client, name, timeoutMs)
+      return await certificateOf(client, name, timeoutMs, signal)
     } finally {
       // A request that cannot be deleted is swept by the cluster.
       await client.delete(resource, { name }).catch(() => false)
@@ -59,13 +59,21 @@ function approved(request: SigningRequest): SigningRequest {
   return { ...request, status: { ...request.status, conditions: [condition] } }
 }
 
-async function certificateOf(client: KubeClient, name: string, timeoutMs: number): Promise<string> {
+async function certificateOf(
+  client: KubeClient,
+  name: string,
+  timeoutMs: number,
+  signal: AbortSignal,
+): Promise<string> {
+  signal.throwIfAborted()
   await using informer = client.informer<SigningRequest>(resource, { fieldSelector: `metadata.name=${name}` })
   const outcome = Promise.withResolvers<string>()
   const timer = setTimeout(
     () => outcome.reject(new Error(`CertificateSigningRequest ${name} was not signed within ${timeoutMs} ms`)),
     timeoutMs,
   )
+  const abort = (): void => outcome.reject(signal.reason)
+  signal.addEventListener('abort', abort, { once: true })
   const stop = informer.subscribe((changes) => {
     for (const { kind, object } of changes) {
       const failure = object.status?.conditions?.find(({ type, status }) => ended.has(type) && status === 'True')
@@ -84,6 +92,7 @@ async function certificateOf(client: KubeClient, name: string, timeoutMs: number
     return await outcome.promise
   } finally {
     clearTimeout(timer)
+    signal.removeEventListener('abort', abort)
     stop()
   }
 }
