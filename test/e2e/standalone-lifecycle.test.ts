@@ -88,6 +88,22 @@ for (const [when, pattern] of [
   }
 }
 
+const older = ['/usr/bin/node', '/usr/local/bin/node'].find(
+  (path) => existsSync(path) && !/^v(2[4-9]|[3-9]\d)/.test(execFileSync(path, ['--version'], { encoding: 'utf8' })),
+)
+
+test('started by an older Node, it hears the signals sent to that', {
+  ...options,
+  skip: options.skip || (older === undefined && 'no older Node here'),
+}, async () => {
+  const stateDir = newStateDir()
+  const { child, says, ended } = follow(startUp([...small, '--state-dir', stateDir], older))
+  await says(running)
+  child.kill('SIGTERM')
+  assert.equal(await ended, 0)
+  assert.deepEqual(onHost(stateDir), [])
+})
+
 test('its terminal goes away: it ends in order', options, async () => {
   const stateDir = newStateDir()
   const { child, says, ended } = up(stateDir)

@@ -70,8 +70,8 @@ export async function lateenCommand(words: readonly string[], input?: string): P
 }
 
 /** `lateen up` in the foreground, as a process of the test. */
-export function startUp(words: readonly string[]): ChildProcess {
-  return spawn(process.execPath, [lateen, 'up', ...words], { stdio: ['ignore', 'pipe', 'pipe'], detached: true })
+export function startUp(words: readonly string[], node = process.execPath): ChildProcess {
+  return spawn(node, [lateen, 'up', ...words], { stdio: ['ignore', 'pipe', 'pipe'], detached: true })
 }
 
 export function temporaryDirectory(): string {
