@@ -1,6 +1,6 @@
 #!/usr/bin/env node
 // Starts the command line: from source in a checkout, from dist/ in a published package, and always on a new enough Node.
-import { spawnSync } from 'node:child_process'
+import { spawn } from 'node:child_process'
 import { existsSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 
@@ -12,9 +12,15 @@ const isCheckout = existsSync(here('../src/commands/main.ts'))
 if (Number(process.versions.node.split('.')[0]) >= 24) {
   await import(isCheckout ? '../src/commands/main.ts' : '../dist/commands/main.js')
 } else if (beside !== undefined && process.execPath !== beside) {
-  const { status, signal } = spawnSync(beside, process.argv.slice(1), { stdio: 'inherit' })
-  if (signal) process.kill(process.pid, signal)
-  process.exitCode = status ?? 1
+  const child = spawn(beside, process.argv.slice(1), { stdio: 'inherit' })
+  const passed = ['SIGINT', 'SIGTERM', 'SIGHUP']
+  // What a terminal sends reaches both; what is sent to this process alone is for the one that does the work.
+  for (const signal of passed) process.on(signal, () => child.kill(signal))
+  child.once('exit', (status, signal) => {
+    for (const one of passed) process.removeAllListeners(one)
+    if (signal) process.kill(process.pid, signal)
+    process.exitCode = status ?? 1
+  })
 } else {
   const remedy = isCheckout ? 'run npm ci, which brings one' : 'npm install node@24 brings one, just for this folder'
   process.stderr.write(`lateen needs Node.js 24 or newer; this is ${process.version}: ${remedy}\n`)
