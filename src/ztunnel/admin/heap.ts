@@ -23,6 +23,8 @@ export function createHeapProfiling(): HeapProfiling {
       if (session === undefined) {
         return plain(500, 'heap profiling is not active; switch it on with /debug/pprof/heap/profiling?activate=true\n')
       }
+      // What is garbage already holds nothing.
+      await session.post('HeapProfiler.collectGarbage')
       const { profile } = await session.post('HeapProfiler.getSamplingProfile')
       const body = await promisify(gzip)(encodeHeapPprof(profile, samplingInterval))
       return { status: 200, contentType: 'application/octet-stream', body }
