@@ -35,5 +35,7 @@ export async function podNameOf(client: KubeClient, namespace: string, target: s
   const running = items.filter(({ status }) => status?.phase === 'Running')
   const pod = running[0] ?? items[0]
   if (pod === undefined) throw new UsageError(`${resource.kind} ${name} has no pods in namespace ${namespace}`)
+  if (items.length > 1)
+    process.stderr.write(`${resource.kind} ${name} has ${items.length} pods, this is of ${pod.metadata.name}\n`)
   return pod.metadata.name
 }

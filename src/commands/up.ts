@@ -26,7 +26,10 @@ export function create(): Command {
     .option('--nodes <number>', 'how many nodes', parseCount, 2)
     .option('--state-dir <dir>', 'where everything is kept', defaultStateDir())
     .option('--detach', 'run in the background')
-    .option('--check', 'start, verify that the sample works as it should, report, and end')
+    .option(
+      '--check',
+      'verify that the sample works as it should: of the mesh that runs already, or of one started for this and ended again',
+    )
     .option('--no-mesh', 'pods and services only')
     .option('--no-sample', 'apply nothing when there is no -f')
     .action(async (flags: Flags) => {

@@ -1,8 +1,9 @@
 // The port of the API server on this machine: one that nobody uses, and that no other instance that is just starting takes too.
-import { createServer, type Server } from 'node:net'
+import { createServer } from 'node:net'
 import { join } from 'node:path'
 import { StandaloneError } from './error.ts'
 import { readJson, writeFileAtomic } from './files.ts'
+import { holdName } from './instance-lock.ts'
 
 export interface ReservedPort extends AsyncDisposable {
   readonly port: number
@@ -22,7 +23,7 @@ export async function reserveApiPort(stateDir: string): Promise<ReservedPort> {
     const reservation = await reserve(port)
     if (reservation === undefined) continue
     await writeFileAtomic(file, JSON.stringify(port))
-    return { port, [Symbol.asyncDispose]: () => closed(reservation) }
+    return { port, [Symbol.asyncDispose]: () => reservation[Symbol.asyncDispose]() }
   }
   throw new StandaloneError(
     'PORT_IN_USE',
@@ -30,28 +31,18 @@ export async function reserveApiPort(stateDir: string): Promise<ReservedPort> {
   )
 }
 
-async function reserve(port: number): Promise<Server | undefined> {
-  // An abstract socket: one owner at a time, and gone with the process, however it ends.
-  const claim = await listening({ path: `\0lateen-api-port-${port}` })
+async function reserve(port: number): Promise<AsyncDisposable | undefined> {
+  const claim = await holdName(`lateen-api-port-${port}`)
   if (claim === undefined) return undefined
-  const probe = await listening({ host: '127.0.0.1', port })
-  if (probe === undefined) {
-    await closed(claim)
-    return undefined
-  }
-  await closed(probe)
-  claim.unref()
-  return claim
+  if (await isFree(port)) return claim
+  await claim[Symbol.asyncDispose]()
+  return undefined
 }
 
-function listening(where: { path: string } | { host: string; port: number }): Promise<Server | undefined> {
-  const { promise, resolve } = Promise.withResolvers<Server | undefined>()
-  const server = createServer((socket) => socket.destroy())
-  server.once('error', () => resolve(undefined))
-  server.listen(where, () => resolve(server))
+function isFree(port: number): Promise<boolean> {
+  const { promise, resolve } = Promise.withResolvers<boolean>()
+  const server = createServer()
+  server.once('error', () => resolve(false))
+  server.listen(port, '127.0.0.1', () => server.close(() => resolve(true)))
   return promise
-}
-
-async function closed(server: Server): Promise<void> {
-  await new Promise((resolve) => server.close(resolve))
 }

@@ -12,7 +12,7 @@ import { waitForName } from './instance-lock.ts'
 import { createNetwork, type HostChanges, usedRanges } from './network/host.ts'
 import { instanceId, type NetworkPlan, type NodePlan, planNetwork } from './network/plan.ts'
 import { nodeNetworkConfig, pluginDirectories } from './node-network-config.ts'
-import { type InstancePaths, ownCommand } from './paths.ts'
+import { type InstancePaths, networkFile, ownCommand } from './paths.ts'
 import { isRootless, serveApiSocket } from './rootless.ts'
 import { Supervisor } from './supervisor/supervisor.ts'
 import { applySystem } from './system/apply.ts'
@@ -127,7 +127,7 @@ export async function startInstance(options: InstanceOptions): Promise<Instance>
 async function prepareNetwork({ paths, nodes, signal }: InstanceOptions): Promise<NetworkPlan> {
   // Ranges are free until somebody takes them: one at a time chooses and takes.
   await using _choosing = await waitForName('lateen-network', signal)
-  const file = join(paths.stateDir, 'network.json')
+  const file = networkFile(paths.stateDir)
   const before = await readJson<NetworkPlan>(file)
   const plan = planNetwork(paths.stateDir, nodes, await usedRanges(`lateen-${instanceId(paths.stateDir)}`), before)
   await writeFileAtomic(file, JSON.stringify(plan, null, 2))

@@ -32,3 +32,8 @@ export function instancePaths(stateDirectory: string): InstancePaths {
 export function ownCommand(): string[] {
   return [process.execPath, fileURLToPath(new URL('../../bin/lateen.js', import.meta.url))]
 }
+
+/** Where the ranges and names of an instance's network are kept. */
+export function networkFile(stateDir: string): string {
+  return join(stateDir, 'network.json')
+}

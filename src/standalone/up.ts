@@ -12,6 +12,7 @@ import { instancePaths } from './paths.ts'
 import { ensurePrerequisites, systemPath } from './prerequisites.ts'
 import { runRootless } from './rootless.ts'
 import { overview, whatToTry } from './summary.ts'
+import { type Checked, checkRunning } from './up-check.ts'
 
 export interface UpOptions {
   readonly stateDir: string
@@ -22,8 +23,8 @@ export interface UpOptions {
   readonly signal: AbortSignal
   /** The command line after `lateen`, to run again where this user is root. */
   readonly words: readonly string[]
-  /** Runs once everything is ready; its result is the exit code, and the instance then ends. */
-  readonly check?: (instance: Instance, print: (line: string) => void) => Promise<number>
+  /** Runs once everything is ready; its result is the exit code, and the instance then ends, unless it ran before. */
+  readonly check?: (checked: Checked, print: (line: string) => void) => Promise<number>
 }
 
 const podsReadyMs = 120_000
@@ -34,6 +35,8 @@ export async function up(options: UpOptions): Promise<number> {
   await using held = await holdName(`lateen-${paths.instance}`)
   const other = await runningUp(paths.stateDir)
   if (held === undefined || (other !== undefined && other.pid !== process.pid)) {
+    const { check, print } = options
+    if (check !== undefined) return await checkRunning(paths, (checked) => check(checked, print))
     const which = other === undefined ? 'another process' : `process ${other.pid}`
     throw new StandaloneError(
       'ALREADY_RUNNING',

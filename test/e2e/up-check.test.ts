@@ -5,7 +5,7 @@ import { once } from 'node:events'
 import { existsSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { test } from 'node:test'
+import { type TestContext, test } from 'node:test'
 import { instancePaths } from '../../src/standalone/index.ts'
 
 const lateen = join(import.meta.dirname, '../../bin/lateen.js')
@@ -23,7 +23,8 @@ async function run(...words: string[]): Promise<{ code: number | null; output: s
   return { code, output }
 }
 
-test('the sample holds what it promises, and nothing is left', { skip, timeout: 300_000 }, async (t) => {
+/** A state directory, and what nothing may be left of when the test ends. */
+function stateDirectory(t: TestContext): { stateDir: string; assertNothingLeft: () => void } {
   const directory = mkdtempSync(join(tmpdir(), 'lateen-check-'))
   const stateDir = join(directory, 'state')
   const { instance, run: runDirectory } = instancePaths(stateDir)
@@ -31,19 +32,42 @@ test('the sample holds what it promises, and nothing is left', { skip, timeout: 
     await run('down', '--state-dir', stateDir)
     rmSync(directory, { recursive: true, force: true })
   })
-  const { code, output } = await run('up', '--check', '--state-dir', stateDir)
+  return {
+    stateDir,
+    assertNothingLeft: () => {
+      for (const command of [
+        ['netns', 'list'],
+        ['-o', 'link'],
+      ]) {
+        const shown = execFileSync('ip', command, { encoding: 'utf8' })
+        assert.ok(!shown.includes(instance), `ip ${command.join(' ')} still shows ${instance}`)
+      }
+      assert.equal(existsSync(runDirectory), false, `${runDirectory} is still there`)
+    },
+  }
+}
+
+function assertAllHeld({ code, output }: { code: number | null; output: string }): void {
   assert.equal(code, 0, output)
   const results = output.match(/^(ok {2}|FAIL) {2}/gm) ?? []
-  assert.equal(results.filter((result) => result.startsWith('ok')).length, 10, output)
+  assert.deepEqual([...new Set(results)], ['ok    '], output)
   assert.equal(results.length, 10, output)
-  for (const command of [
-    ['netns', 'list'],
-    ['-o', 'link'],
-  ]) {
-    assert.ok(
-      !execFileSync('ip', command, { encoding: 'utf8' }).includes(instance),
-      `ip ${command.join(' ')} still shows ${instance}`,
-    )
-  }
-  assert.equal(existsSync(runDirectory), false, `${runDirectory} is still there`)
+}
+
+test('up --check: the sample holds what it promises, and nothing is left', { skip, timeout: 300_000 }, async (t) => {
+  const { stateDir, assertNothingLeft } = stateDirectory(t)
+  assertAllHeld(await run('up', '--check', '--state-dir', stateDir))
+  assertNothingLeft()
+})
+
+test('up --check verifies a mesh that runs already, and leaves it running', { skip, timeout: 300_000 }, async (t) => {
+  const { stateDir, assertNothingLeft } = stateDirectory(t)
+  const up = await run('up', '--detach', '--state-dir', stateDir)
+  assert.equal(up.code, 0, up.output)
+  assertAllHeld(await run('up', '--check', '--state-dir', stateDir))
+  const status = await run('status', '--state-dir', stateDir)
+  assert.match(status.output, /: running\n/)
+  const down = await run('down', '--state-dir', stateDir)
+  assert.equal(down.code, 0, down.output)
+  assertNothingLeft()
 })

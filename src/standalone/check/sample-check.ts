@@ -15,6 +15,8 @@ export interface SampleCheckOptions {
 }
 
 const meshNamespaces = ['bookinfo', 'library']
+
+export const sampleNamespaces: readonly string[] = [...meshNamespaces, 'outside']
 const productpage = 'http://productpage.bookinfo:9080'
 const details = 'http://details.library:9080'
 /** How long a change may take to be seen. What it took is in the report. */
@@ -57,9 +59,7 @@ async function podsReady({ client, readyLimitMs = 120_000 }: SampleCheckOptions)
   const { value, afterMs } = await eventually(
     readyLimitMs,
     async () => {
-      const pods = (
-        await Promise.all([...meshNamespaces, 'outside'].map((namespace) => podsOf(client, namespace)))
-      ).flat()
+      const pods = (await Promise.all(sampleNamespaces.map((namespace) => podsOf(client, namespace)))).flat()
       if (pods.length === 0) return { not: 'there are no pods in the namespaces bookinfo, library and outside' }
       const waiting = pods.filter((pod) => !isReady(pod))
       if (waiting.length > 0) return { not: `not ready: ${waiting.map(nameOf).join(', ')}` }
