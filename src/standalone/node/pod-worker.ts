@@ -1,24 +1,22 @@
 // One pod on this node, from its first sandbox to the deletion of its object. One pass at a time looks at what is wanted
 // and what is there, and does the next steps; passes are asked for by changes of the pod, ends of processes, and timers.
-import { mkdir, readdir, rm } from 'node:fs/promises'
+import { mkdir, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { resources } from '../../api/index.ts'
 import { readJson, writeFileAtomic } from '../files.ts'
-import { clearCgroups } from './cgroups.ts'
 import { hostImage, imageMessage } from './container-plan.ts'
 import { ConfigError } from './environment.ts'
-import { execAndWait } from './exec.ts'
 import type { NodeContext } from './node-context.ts'
 import { PodContainer } from './pod-container.ts'
 import { endPod, runHook } from './pod-end.ts'
+import { removePodFiles } from './pod-files.ts'
+import { watchHealth } from './pod-health.ts'
 import { type PodPlace, planPodContainer, preparePod } from './pod-plan.ts'
-import { Prober } from './prober.ts'
+import { PodReporter, timestamp } from './pod-report.ts'
 import { createSandbox, loadSandbox, removeSandbox, type Sandbox, sandboxIsAttached } from './sandbox.ts'
 import { startSandboxProcess } from './sandbox-process.ts'
-import { type ContainerState, podStatus } from './status.ts'
 import { nextSteps, type Steps } from './steps.ts'
 import { containersOf, type Pod, type PodSpec } from './types.ts'
-import { unmountVolumes } from './volumes.ts'
 
 const lookAgainMs = 2000
 const refreshVolumesMs = 30_000
@@ -37,7 +35,6 @@ export class PodWorker implements AsyncDisposable {
   #timer: NodeJS.Timeout | undefined
   #closed = false
   #finished = false
-  #lastStatus = ''
   #volumes: Map<string, string> | undefined
   #volumesAtMs = 0
   #volumesDirty = false
@@ -45,11 +42,12 @@ export class PodWorker implements AsyncDisposable {
   readonly #toStop = new Set<string>()
   #settled = false
   readonly #ended = Promise.withResolvers<void>()
-  readonly #reported = Promise.withResolvers<void>()
+  readonly #reporter: PodReporter
 
   constructor(context: NodeContext, pod: Pod) {
     this.#context = context
     this.#pod = pod
+    this.#reporter = new PodReporter(context)
     this.#directory = join(context.podsDirectory, pod.metadata.uid ?? '')
     this.#startTime = pod.status?.startTime ?? timestamp()
     const identity = { podUid: pod.metadata.uid ?? '', node: context.nodeName, cgroupRoot: context.cgroupRoot }
@@ -72,7 +70,7 @@ export class PodWorker implements AsyncDisposable {
 
   /** Resolves when the API knows what this process found of the pod. */
   get reported(): Promise<void> {
-    return this.#reported.promise
+    return this.#reporter.reported
   }
 
   container(name: string): PodContainer | undefined {
@@ -132,7 +130,7 @@ export class PodWorker implements AsyncDisposable {
     }
     if (this.#settled || isOver(this.#pod)) {
       await this.#settle()
-      this.#reported.resolve()
+      this.#reporter.nothingToAdd()
       return lookAgainMs
     }
     await this.#noticeEnds()
@@ -264,31 +262,12 @@ export class PodWorker implements AsyncDisposable {
   }
 
   #watchHealth(container: PodContainer, adopted: { started: boolean; ready: boolean } | undefined): void {
-    const process = container.running
-    if (process === undefined) return
-    const events = this.#context.events
-    const target = {
-      ip: this.podIPs[0] ?? '127.0.0.1',
-      container: container.planned.container,
-      exec: (argv: readonly string[], timeoutMs: number) => execAndWait(process, argv, timeoutMs),
-    }
-    container.setProber(
-      new Prober(
-        target,
-        {
-          changed: () => this.kick(),
-          unsuccessful: (kind, message) =>
-            events.record(this.#pod, 'Warning', 'Unhealthy', `${capital(kind)} probe failed: ${message}`),
-          failed: (kind) => {
-            const message = `Container ${container.name} failed ${kind} probe, will be restarted`
-            events.record(this.#pod, 'Normal', 'Killing', message)
-            this.#stopLater(container.name)
-          },
-        },
-        adopted,
-      ),
-    )
-    this.kick()
+    const watched = watchHealth(container, this.podIPs[0] ?? '127.0.0.1', adopted, {
+      record: (type, reason, message) => this.#context.events.record(this.#pod, type, reason, message),
+      changed: () => this.kick(),
+      stop: () => this.#stopLater(container.name),
+    })
+    if (watched) this.kick()
   }
 
   /** Within the next pass, so that no two write a container's record. */
@@ -336,7 +315,7 @@ export class PodWorker implements AsyncDisposable {
       )
     }
     this.#finished = true
-    this.#reported.resolve()
+    this.#reporter.nothingToAdd()
     this.#ended.resolve()
   }
 
@@ -357,42 +336,14 @@ export class PodWorker implements AsyncDisposable {
   }
 
   async #report(steps: Steps | undefined): Promise<void> {
-    const containers = new Map<string, ContainerState>()
-    for (const [name, container] of this.#containers) {
-      containers.set(name, container.state(steps?.backingOff.has(name) === true))
-    }
     const current = steps ?? nextSteps(this.#spec, this.#planned, this.#views(), Date.now())
-    const deleting = this.#pod.metadata.deletionTimestamp !== undefined
-    const phase = deleting && current.phase === 'Pending' ? 'Failed' : current.phase
-    const status = podStatus(
-      this.#pod,
-      this.#planned,
-      {
-        phase,
-        initialized: current.initialized,
-        sandboxReady: this.#spec.hostNetwork === true || this.#sandbox !== undefined,
-        hostIPs: this.#context.nodeIPs,
-        podIPs: this.podIPs,
-        startTime: this.#startTime,
-        containers,
-      },
-      timestamp(),
-    )
-    const text = JSON.stringify(status)
-    if (text === this.#lastStatus) {
-      this.#reported.resolve()
-      return
-    }
-    const { name, namespace = '', uid } = this.#pod.metadata
-    const body = { metadata: { uid }, status }
-    await this.#context.client.patch(
-      resources.pods,
-      { namespace, name },
-      { kind: 'merge', body },
-      { subresource: 'status' },
-    )
-    this.#lastStatus = text
-    this.#reported.resolve()
+    await this.#reporter.report(this.#pod, current, {
+      containers: this.#containers,
+      backingOff: steps?.backingOff,
+      sandboxReady: this.#spec.hostNetwork === true || this.#sandbox !== undefined,
+      podIPs: this.podIPs,
+      startTime: this.#startTime,
+    })
   }
 
   get #place(): PodPlace {
@@ -424,33 +375,6 @@ export class PodWorker implements AsyncDisposable {
   }
 }
 
-/** Removes the pod's directory and cgroups; every process in them ends. */
-export async function removePodFiles(
-  directory: string,
-  cgroupRoot: string | undefined,
-  node: string,
-  uid: string,
-): Promise<void> {
-  if (cgroupRoot !== undefined) {
-    await clearCgroups(join(cgroupRoot, node, 'kubepods', `pod${uid}`))
-  }
-  await unmountVolumes(directory)
-  await rm(directory, { recursive: true, force: true })
-}
-
-/** UIDs of the pods that have a directory here. */
-export async function knownPods(podsDirectory: string): Promise<string[]> {
-  return readdir(podsDirectory).catch(() => [])
-}
-
 function isOver(pod: Pod): boolean {
   return pod.status?.phase === 'Succeeded' || pod.status?.phase === 'Failed'
-}
-
-function timestamp(): string {
-  return new Date().toISOString().replace(/\.\d+Z$/, 'Z')
-}
-
-function capital(word: string): string {
-  return word.charAt(0).toUpperCase() + word.slice(1)
 }
