@@ -76,11 +76,15 @@ function innerMounts(): string[] {
   const lines = ['d=$(mktemp -d)', 'mount --rbind /run "$d"', 'mount -t tmpfs -o mode=0755 lateen /run']
   for (const name of readdirSync('/run')) {
     const path = `/run/${name}`
-    const stat = lstatSync(path)
-    if (name === 'netns' || name === 'xtables.lock' || name.startsWith('lateen-')) continue
+    const stat = lstatSync(path, { throwIfNoEntry: false })
+    if (stat === undefined || name === 'netns' || name === 'xtables.lock' || name.startsWith('lateen-')) continue
     if (stat.isSymbolicLink()) lines.push(`ln -s ${quote(readlinkSync(path))} ${quote(path)}`)
-    else if (stat.isDirectory())
-      lines.push(`mkdir -p ${quote(path)} && mount --rbind "$d"/${quote(name)} ${quote(path)}`)
+    else if (stat.isDirectory()) {
+      // Others may remove theirs meanwhile.
+      lines.push(
+        `mkdir -p ${quote(path)} && { mount --rbind "$d"/${quote(name)} ${quote(path)} || [ ! -e "$d"/${quote(name)} ]; }`,
+      )
+    }
   }
   return [
     ...lines,

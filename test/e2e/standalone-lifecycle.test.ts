@@ -154,7 +154,8 @@ test('its state directory is deleted: it ends, says why, and leaves nothing', op
   const stateDir = newStateDir()
   const { says, ended, output } = up(stateDir)
   await says(running)
-  rmSync(stateDir, { recursive: true, force: true })
+  // What runs still writes into it: an entry may appear between two steps of the removal.
+  rmSync(stateDir, { recursive: true, force: true, maxRetries: 10, retryDelay: 20 })
   assert.equal(await ended, 1)
   assert.match(output(), /was removed while the mesh ran/)
   assert.deepEqual(leftBehind(stateDir), [])
@@ -166,7 +167,8 @@ test('killed, and its state directory deleted: down finds what it ran', options,
   await says(running)
   child.kill('SIGKILL')
   await ended
-  rmSync(stateDir, { recursive: true, force: true })
+  // What runs still writes into it: an entry may appear between two steps of the removal.
+  rmSync(stateDir, { recursive: true, force: true, maxRetries: 10, retryDelay: 20 })
   const { code, output } = await down(stateDir)
   assert.equal(code, 0, output)
   assert.deepEqual(leftBehind(stateDir), [])

@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict'
+import { spawnSync } from 'node:child_process'
 import test from 'node:test'
 import { type HostFiles, mountScript, quote, resolveLinks } from './mounts.ts'
 
@@ -41,7 +42,7 @@ const script = (...mounts: [string, string][]) =>
 
 test('the root is a mirror of the host: folders are bound, links are copied', () => {
   const lines = script()
-  assert.ok(lines.includes(`mkdir "/r"'/etc' && mount --rbind '/etc' "/r"'/etc'`))
+  assert.ok(lines.includes(`mkdir "/r"'/etc' && bind_if_there --rbind '/etc' "/r"'/etc'`))
   assert.ok(lines.includes(`ln -s 'usr/bin' "/r"'/bin'`))
   assert.ok(!lines.some((line) => line.includes(`"/r"'/run/lock'`)), 'only what needs it is mirrored deeper')
 })
@@ -59,7 +60,7 @@ test('a mount point behind links is the one the container would follow to', () =
 test('a missing mount point makes a mirror of the folder above, with its content', () => {
   const lines = script(['/vol', '/var/run/secrets/token'])
   const mirror = lines.findIndex((line) => line.startsWith('mount -t tmpfs') && line.endsWith(`"/r"'/run'`))
-  const content = lines.indexOf(`mkdir "/r"'/run/lock' && mount --rbind '/run/lock' "/r"'/run/lock'`)
+  const content = lines.indexOf(`mkdir "/r"'/run/lock' && bind_if_there --rbind '/run/lock' "/r"'/run/lock'`)
   const made = lines.indexOf(`mkdir "/r"'/run/secrets/token'`)
   const bound = lines.indexOf(`mount --bind '/vol' "/r"'/run/secrets/token'`)
   assert.ok(mirror > 0 && mirror < content && content < made && made < bound)
@@ -83,4 +84,12 @@ test('read-only mounts are bound again without the right to write', () => {
 
 test('words survive the shell', () => {
   assert.equal(quote("it's $HOME"), `'it'\\''s $HOME'`)
+})
+
+test('what is gone when it is to be mounted is left out, what cannot be mounted is a failure', () => {
+  const [bindIfThere = ''] = mountScript([], files, '/r')
+  const run = (source: string) =>
+    spawnSync('sh', ['-ec', `mount() { return 1; }\n${bindIfThere}\nbind_if_there --rbind ${source} /target`]).status
+  assert.equal(run('/nonexistent'), 0)
+  assert.notEqual(run('/'), 0)
 })

@@ -34,12 +34,15 @@ const devices = new Set(
   'fd full fuse kvm log mqueue net null ptmx pts random shm stderr stdin stdout tty urandom zero'.split(' '),
 )
 
+/** What is listed may be gone when it is mounted, as other programs of the host come and go: that is no failure. */
+const bindIfThere = 'bind_if_there() { [ ! -e "$2" ] || mount "$1" "$2" "$3" || [ ! -e "$2" ]; }'
+
 /**
  * The shell lines that build the view below `$root` (an empty directory) and make it the root. They run in a new
  * mount namespace whose mounts do not propagate to the host.
  */
 export function mountScript(mounts: readonly Mount[], files: HostFiles = hostFiles, root = '$root'): string[] {
-  const lines: string[] = []
+  const lines: string[] = [bindIfThere]
   /** Directories of the view that are ours to add to: what lies below them is made, not the host's. */
   const own = new Set<string>()
   const made = new Set<string>()
@@ -57,10 +60,10 @@ export function mountScript(mounts: readonly Mount[], files: HostFiles = hostFil
           lines.push(`ln -s ${quote(files.link(path))} ${at(path)}`)
           break
         case 'directory':
-          lines.push(`mkdir ${at(path)} && mount --rbind ${quote(path)} ${at(path)}`)
+          lines.push(`mkdir ${at(path)} && bind_if_there --rbind ${quote(path)} ${at(path)}`)
           break
         case 'file':
-          lines.push(`: > ${at(path)} && mount --bind ${quote(path)} ${at(path)}`)
+          lines.push(`: > ${at(path)} && bind_if_there --bind ${quote(path)} ${at(path)}`)
           break
         case 'absent': // vanished since the listing
           break
