@@ -1,6 +1,8 @@
 // The embedded API under the real kubectl. KUBECTL names the programs to try (separated by colons); by default the one in the path.
+
 import assert from 'node:assert/strict'
 import { execFile, spawn, spawnSync } from 'node:child_process'
+import { dirname } from 'node:path'
 import { createInterface } from 'node:readline'
 import { after, before, describe, test } from 'node:test'
 import { type ApiProcess, startApiProcess } from './apiserver-process.ts'
@@ -52,7 +54,7 @@ function suite(program: string): void {
 
   function run(input: string, ...args: string[]): Promise<Outcome> {
     return new Promise((resolve) => {
-      const env = { ...process.env, KUBECONFIG: api.kubeconfig, HOME: '/nonexistent' }
+      const env = { ...process.env, KUBECONFIG: api.kubeconfig, HOME: dirname(api.kubeconfig) }
       const child = execFile(program, args, { env, timeout: 30_000 }, (error, out, err) => {
         resolve({ code: typeof error?.code === 'number' ? error.code : error === null ? 0 : 255, out, err })
       })
@@ -201,7 +203,7 @@ function suite(program: string): void {
   })
 
   test('wait and get --watch see what happens', async () => {
-    const env = { ...process.env, KUBECONFIG: api.kubeconfig, HOME: '/nonexistent' }
+    const env = { ...process.env, KUBECONFIG: api.kubeconfig, HOME: dirname(api.kubeconfig) }
     const args = ['get', 'configmaps', '--watch-only', '-o', 'name']
     // A process group of its own: some installations start the real kubectl from a wrapper.
     const watching = spawn(program, args, { env, detached: true, stdio: ['ignore', 'pipe', 'ignore'] })
