@@ -60,6 +60,8 @@ export const shortTypes: Readonly<Record<string, string>> = {
 }
 
 const quietMs = 120
+/** How late an expected message may come on a busy machine. */
+const longestWaitMs = 10_000
 
 export interface RunningServer {
   readonly xds: XdsServer
@@ -106,7 +108,7 @@ export async function runStreamCase(input: StreamInput, expected: StreamExpected
       const wanted = expected.steps[index]
       const where = `step ${index + 1} ${JSON.stringify(step)}`
       if (wanted !== undefined && 'syncz' in wanted) player.compareSync(wanted, where)
-      else compare(await player.play(step), wanted ?? [], player, where)
+      else compare(await player.play(step, countOf(wanted ?? [])), wanted ?? [], player, where)
     }
   } finally {
     player.close()
@@ -155,7 +157,10 @@ function createPlayer(input: StreamInput, server: RunningServer, registry: Regis
     return (what === 'nonce' || what === 'old' ? message?.nonce : message?.version) ?? text
   }
 
-  async function quiet(): Promise<void> {
+  /** Waits for as many messages as are expected, then for none to come any more. */
+  async function quiet(expectedMessages: number): Promise<void> {
+    const startedAt = performance.now()
+    while (batch.length < expectedMessages && performance.now() - startedAt < longestWaitMs) await sleep(5)
     lastAt = performance.now()
     while (performance.now() - lastAt < quietMs) await sleep(quietMs - (performance.now() - lastAt) + 1)
   }
@@ -163,7 +168,7 @@ function createPlayer(input: StreamInput, server: RunningServer, registry: Regis
   return {
     history,
     fill,
-    async play(step: StepInput): Promise<readonly Received[]> {
+    async play(step: StepInput, expectedMessages: number): Promise<readonly Received[]> {
       batch = []
       acknowledging = undefined
       const name = step.stream ?? 'first'
@@ -183,7 +188,7 @@ function createPlayer(input: StreamInput, server: RunningServer, registry: Regis
         const stream = streams.get(name) ?? (await open(name))
         stream.send(filled)
       }
-      await quiet()
+      await quiet(expectedMessages)
       const arrived = batch
       return arrived
     },
@@ -211,6 +216,10 @@ function fillAll<T>(value: T, fill: (text: string) => string): T {
   if (Array.isArray(value)) return value.map((item) => fillAll(item, fill)) as T
   if (typeof value !== 'object' || value === null) return value
   return Object.fromEntries(Object.entries(value).map(([key, item]) => [key, fillAll(item, fill)])) as T
+}
+
+function countOf(wanted: readonly ExpectedMessage[] | { readonly ordered: readonly ExpectedMessage[] }): number {
+  return 'ordered' in wanted ? wanted.ordered.length : wanted.length
 }
 
 function compare(
