@@ -19,7 +19,8 @@ export interface TestMesh {
   touched(change: () => void): string[]
 }
 
-const kinds: Readonly<Record<string, AmbientKind>> = {
+/** The input that objects of a kind go to. */
+export const inputsByKind: Readonly<Record<string, AmbientKind>> = {
   Namespace: 'namespaces',
   Node: 'nodes',
   Pod: 'pods',
@@ -41,7 +42,7 @@ export function createTestMesh(settings: Partial<AmbientSettings> = {}): TestMes
   const index = createAmbientIndex({ inputs, settings: all })
   inputs.markSynced()
   const feed = (kind: string) => {
-    const known = kinds[kind]
+    const known = inputsByKind[kind]
     if (known === undefined) throw new TypeError(`no input for kind ${kind}`)
     return inputs.feed(all.clusterId, known)
   }

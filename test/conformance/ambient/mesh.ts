@@ -3,29 +3,15 @@ import { readFileSync } from 'node:fs'
 import { parse, parseAllDocuments } from 'yaml'
 import type { KubeObject } from '../../../src/api/index.ts'
 import { createGraph } from '../../../src/collections/index.ts'
+import { inputsByKind } from '../../../src/discovery/ambient/testing.ts'
 import {
   type AmbientIndex,
-  type AmbientKind,
   type AmbientMeshConfig,
   type AmbientSettings,
   createAmbientIndex,
   createAmbientInputs,
   defaultAmbientSettings,
 } from '../../../src/discovery/index.ts'
-
-const kinds: Readonly<Record<string, AmbientKind>> = {
-  Namespace: 'namespaces',
-  Node: 'nodes',
-  Pod: 'pods',
-  Service: 'services',
-  EndpointSlice: 'endpointSlices',
-  Gateway: 'gateways',
-  GatewayClass: 'gatewayClasses',
-  ServiceEntry: 'serviceEntries',
-  WorkloadEntry: 'workloadEntries',
-  AuthorizationPolicy: 'authorizationPolicies',
-  PeerAuthentication: 'peerAuthentications',
-}
 
 export interface Mesh {
   readonly index: AmbientIndex
@@ -47,7 +33,7 @@ export function createMesh(
   const all = { ...defaultAmbientSettings, ...settings, ...settingsOfFlags(flags) }
   const index = createAmbientIndex({ inputs, settings: all })
   const feed = (cluster: string, kind: string) => {
-    const known = kinds[kind]
+    const known = inputsByKind[kind]
     if (known === undefined) throw new Error(`no feed for kind ${kind}`)
     return inputs.feed(cluster, known)
   }
