@@ -3,7 +3,7 @@ import type { X509Certificate } from 'node:crypto'
 import type { AuthorizationDecision, AuthorizationRequest } from '../decisions/index.ts'
 import { authorize } from '../decisions/index.ts'
 import type { PodInfo, Workload } from '../model.ts'
-import type { MeshChange, MeshState } from '../state/index.ts'
+import type { MeshFollower } from '../state/index.ts'
 import { errorTexts } from '../telemetry/index.ts'
 import { ConnectionError } from './errors.ts'
 import type { LiveConnection } from './types.ts'
@@ -30,7 +30,7 @@ export interface ConnectionTracker {
 }
 
 export interface TrackerOptions {
-  readonly state: MeshState
+  readonly state: MeshFollower
   readonly pod: PodInfo
   /** Told of each connection that a change of policies ends. */
   readonly onPolicyEnd: (connection: LiveConnection, decision: AuthorizationDecision) => void
@@ -41,10 +41,10 @@ export function createConnectionTracker({ state, pod, onPolicyEnd }: TrackerOpti
   const waiting = new Set<() => void>()
   let workload: Workload | undefined = state.localWorkload(pod)
 
-  const unsubscribe = state.subscribe((change: MeshChange) => {
+  const unsubscribe = state.onChange(({ policies }) => {
     const before = workload
     workload = state.localWorkload(pod) ?? workload
-    if (workload === undefined || (change.policies.length === 0 && workload === before)) return
+    if (workload === undefined || (!policies && workload === before)) return
     for (const connection of [...tracked]) {
       if (connection.authorization === undefined) continue
       const decision = authorize(state, { ...connection.authorization, destinationWorkload: workload })

@@ -5,7 +5,7 @@ import type { KeepaliveOptions, NetworkNamespace } from '../../linux/index.ts'
 import type { Scope } from '../../observability/index.ts'
 import type { Identity, PodInfo, SocketAddress, Workload } from '../model.ts'
 import type { OnDemandAddresses } from '../on-demand/index.ts'
-import type { MeshState } from '../state/index.ts'
+import type { MeshFollower } from '../state/index.ts'
 import type { ConnectionReports, Reporter, ZtunnelMetrics } from '../telemetry/index.ts'
 
 export interface DataPlaneOptions {
@@ -56,7 +56,7 @@ export interface DnsClient {
 }
 
 export interface DataPlaneServices {
-  readonly state: MeshState
+  readonly state: MeshFollower
   /** Where the mesh is known in parts only: asks for the rest. */
   readonly onDemand?: Pick<OnDemandAddresses, 'ask'>
   /** Credentials of an identity (a SPIFFE id). The same certificate is the same value. */

@@ -2,7 +2,7 @@
 import type { Logging } from '../../observability/index.ts'
 import type { DnsAnswerer, DnsClient } from '../dataplane/types.ts'
 import type { Workload } from '../model.ts'
-import type { MeshState } from '../state/index.ts'
+import type { MeshFollower } from '../state/index.ts'
 import { known, type ZtunnelMetrics } from '../telemetry/index.ts'
 import { answer, type DnsAnswerOptions, type DnsDecision, type DnsRecord } from './answer.ts'
 import { DnsError } from './errors.ts'
@@ -24,7 +24,7 @@ import { queryTypeName, questionName } from './question.ts'
 import { encodeRecord } from './records.ts'
 
 export interface DnsAnswererOptions {
-  readonly state: MeshState
+  readonly state: MeshFollower
   readonly forwarder: Forwarder
   readonly metrics: ZtunnelMetrics
   readonly logging: Logging

@@ -10,6 +10,7 @@ export {
 } from './address.ts'
 export { dumpLocalContent, dumpPolicy, dumpState, type StateDump } from './dump.ts'
 export { StateError } from './errors.ts'
+export type { MeshFollower, MeshPublication, MeshSignal, WaitOptions } from './follower.ts'
 export { type LocalContent, parseLocalFile, readLocalContent } from './local-file.ts'
 export {
   createMeshState,
@@ -19,7 +20,6 @@ export {
   type MeshUpdate,
   type Replaced,
   unknownLocalWorkload,
-  type WaitOptions,
 } from './store.ts'
 export { type MeshView, policyKey, serviceKey, usableEndpoints } from './view.ts'
 export { addressTypeUrl, authorizationTypeUrl, createDeltaReceiver } from './xds.ts'

@@ -1,9 +1,10 @@
 // The mesh as the node proxy knows it: applies pushes as a whole, keeps the indices, tells what changed.
 import type { Endpoint, PodInfo, Policy, Service, Workload } from '../model.ts'
 import { StateError } from './errors.ts'
+import type { MeshFollower } from './follower.ts'
 import { createPolicyIndex } from './policy-index.ts'
 import { createServiceIndex, preferredService } from './service-index.ts'
-import { type MeshView, policyKey, serviceKey } from './view.ts'
+import { policyKey, serviceKey } from './view.ts'
 import { createWorkloadIndex } from './workload-index.ts'
 
 /** One push: everything in it becomes visible at once. Removals come after the rest. */
@@ -34,20 +35,12 @@ export interface MeshStateOptions {
   readonly node?: string
 }
 
-export interface WaitOptions {
-  /** 5,000. */
-  readonly timeoutMs?: number
-  readonly signal?: AbortSignal
-}
-
-export interface MeshState extends MeshView {
+export interface MeshState extends MeshFollower {
   apply(update: MeshUpdate): void
   /** Makes the content exactly this. */
   replace(content: MeshUpdate): void
   /** Calls the listener after each push, when the new state is in place. Returns the function that ends it. */
   subscribe(listener: (change: MeshChange) => void): () => void
-  /** The workload of a pod of this node, waiting for it to arrive. Rejects with a StateError that names it. */
-  waitForLocalWorkload(pod: PodInfo, options?: WaitOptions): Promise<Workload>
   /** Whether a workload of this node still has the identity. */
   hasLocalIdentity(identity: Pick<Workload, 'trustDomain' | 'namespace' | 'serviceAccount'>): boolean
 }
@@ -147,6 +140,10 @@ export function createMeshState(options: MeshStateOptions = {}): MeshState {
       listeners.add(listener)
       return () => void listeners.delete(listener)
     },
+    onChange: (listener) =>
+      state.subscribe(({ workloads, services, policies }) =>
+        listener({ workloads: workloads.length > 0, services: services.length > 0, policies: policies.length > 0 }),
+      ),
     async waitForLocalWorkload(pod, { timeoutMs = 5000, signal } = {}) {
       const present = workloads.local(pod)
       if (present !== undefined) return present
