@@ -1,0 +1,74 @@
+// Who gets no stream: bad credentials, untrusted servers, servers that are not ready or silent.
+import assert from 'node:assert/strict'
+import { once } from 'node:events'
+import { type AddressInfo, createServer } from 'node:net'
+import { describe, test } from 'node:test'
+import { createTestPki } from '../../test/support/test-pki.ts'
+import { address, authorization, log, nodeId, pki, startClient, startServer } from './test-streams.ts'
+import { createMemorySource } from './testing.ts'
+
+describe('refusals', { timeout: 20_000 }, () => {
+  test('a bad token, an untrusted server and a foreign namespace never sync', async () => {
+    await using server = await startServer()
+    const refused = [
+      { headers: () => ({ authorization: 'Bearer bad' }) },
+      { transport: { kind: 'tls' as const, roots: async () => (await createTestPki()).roots } },
+      { transport: { kind: 'tls' as const, roots: () => pki.roots, serverName: 'other.example' } },
+      { node: { id: nodeId, metadata: { NAMESPACE: 'elsewhere' } } },
+      { node: { id: 'nonsense', metadata: {} } },
+    ]
+    for (const overrides of refused) {
+      const ended = Promise.withResolvers<void>()
+      let attempts = 0
+      await using observed = startClient(server.port, {
+        ...overrides,
+        log: { ...log, log: () => (++attempts === 2 ? ended.resolve() : undefined) },
+      })
+      const { client, updates } = observed
+      await ended.promise
+      assert.deepEqual(updates, [], JSON.stringify(overrides))
+      assert.equal(client.connected, false)
+    }
+    assert.deepEqual(server.xds.connections(), [])
+  })
+
+  test('a server whose sources are not read yet says so, and the client gets in later', async () => {
+    const addresses = createMemorySource(address, { onDemand: true })
+    addresses.synced = false
+    await using server = await startServer({ addresses, policies: createMemorySource(authorization) })
+    const refused = Promise.withResolvers<string>()
+    await using observed = startClient(server.port, {
+      log: { ...log, log: (_level, _message, fields) => refused.resolve(String(fields?.reason)) },
+    })
+    const { client } = observed
+    assert.match(await refused.promise, /server is not ready to serve discovery information/)
+    addresses.synced = true
+    await client.synced
+  })
+})
+
+describe('a server that accepts and says nothing', { timeout: 20_000 }, () => {
+  test('is given up after the connect timeout, and tried again', async () => {
+    const silent = createServer((socket) => socket.on('error', () => {}).resume())
+    silent.listen(0, '127.0.0.1')
+    await once(silent, 'listening')
+    const reasons: string[] = []
+    const twice = Promise.withResolvers<void>()
+    const { port } = silent.address() as AddressInfo
+    {
+      await using _observed = startClient(port, {
+        times: { connectTimeoutMs: 100, mostRetryMs: 50 },
+        log: {
+          ...log,
+          log(_level, _message, fields) {
+            if (reasons.push(String(fields?.reason)) === 2) twice.resolve()
+          },
+        },
+      })
+      await twice.promise
+    }
+    assert.match(reasons[0] ?? '', /no connection within 100 ms/)
+    silent.close()
+    await once(silent, 'close')
+  })
+})

@@ -1,0 +1,144 @@
+// For tests: a server over TLS, clients that keep what they were told, and streams written by hand.
+import { create, fromBinary, toBinary } from '@bufbuild/protobuf'
+import { Client, credentials, Metadata, Server, ServerCredentials } from '@grpc/grpc-js'
+import { createTestPki } from '../../test/support/test-pki.ts'
+import { createMetricsRegistry, silentLogging } from '../observability/index.ts'
+import { discovery } from '../proto/index.ts'
+import { createDeltaClient, type DeltaClient, type DeltaClientOptions, type DeltaUpdate } from './client/index.ts'
+import { createXdsServer, type XdsServer, type XdsServerOptions } from './index.ts'
+import { createMemorySource, type MemorySource } from './testing.ts'
+
+export const address = 'type.googleapis.com/istio.workload.Address'
+export const authorization = 'type.googleapis.com/istio.security.Authorization'
+export const log = silentLogging().scope('test')
+export const nodeId = 'ztunnel~1.1.1.1~zt.istio-system~istio-system.svc.cluster.local'
+export const pki = await createTestPki()
+
+export interface Running extends AsyncDisposable {
+  readonly xds: XdsServer
+  readonly port: number
+  readonly addresses: MemorySource
+  readonly policies: MemorySource
+  stop(): Promise<void>
+}
+
+export async function startServer(
+  sources?: { addresses: MemorySource; policies: MemorySource },
+  overrides: Partial<XdsServerOptions> & { port?: number } = {},
+): Promise<Running> {
+  const addresses = sources?.addresses ?? createMemorySource(address, { onDemand: true })
+  const policies = sources?.policies ?? createMemorySource(authorization)
+  const xds = createXdsServer({
+    types: [
+      { source: policies, isWildcard: true, removals: 'last' },
+      { source: addresses, isWildcard: true },
+    ],
+    authenticate: async (call) => {
+      const [token] = call.metadata.get('authorization')
+      if (token !== 'Bearer good') throw new Error('bad token')
+      return ['spiffe://cluster.local/ns/istio-system/sa/ztunnel']
+    },
+    checkNodeIdentity: true,
+    controlPlane: 'test',
+    version: 'test',
+    metrics: createMetricsRegistry(),
+    log,
+    ...overrides,
+  })
+  const serving = await pki.issue('localhost')
+  const server = new Server()
+  xds.addTo(server)
+  const port = await new Promise<number>((resolve, reject) => {
+    server.bindAsync(
+      `127.0.0.1:${overrides.port ?? 0}`,
+      ServerCredentials.createSsl(null, [
+        { private_key: Buffer.from(serving.privateKey), cert_chain: Buffer.from(serving.chain) },
+      ]),
+      (error, bound) => (error === null ? resolve(bound) : reject(error)),
+    )
+  })
+  const stop = async (): Promise<void> => {
+    xds.close()
+    server.forceShutdown()
+  }
+  return { xds, port, addresses, policies, stop, [Symbol.asyncDispose]: stop }
+}
+
+export interface Observed extends AsyncDisposable {
+  readonly client: DeltaClient
+  readonly updates: DeltaUpdate[]
+  /** Resolves once the condition holds, looked at after each update. */
+  until(condition: (updates: readonly DeltaUpdate[]) => boolean): Promise<void>
+}
+
+export function startClient(port: number, overrides: Partial<DeltaClientOptions> = {}): Observed {
+  const updates: DeltaUpdate[] = []
+  const waiting = new Set<() => void>()
+  const client = createDeltaClient({
+    address: `localhost:${port}`,
+    transport: { kind: 'tls', roots: () => pki.roots },
+    headers: () => ({ authorization: 'Bearer good' }),
+    node: { id: nodeId, metadata: { NODE_NAME: 'node1' } },
+    types: [{ typeUrl: address }, { typeUrl: authorization }],
+    log,
+    times: { mostRetryMs: 100 },
+    ...overrides,
+    onUpdate(update) {
+      updates.push(update)
+      const verdict = overrides.onUpdate?.(update) ?? { rejected: [] }
+      queueMicrotask(() => {
+        for (const look of waiting) look()
+      })
+      return verdict
+    },
+  })
+  return {
+    client,
+    updates,
+    [Symbol.asyncDispose]: () => client[Symbol.asyncDispose](),
+    until: (condition) =>
+      new Promise((resolve) => {
+        const look = (): void => {
+          if (!condition(updates)) return
+          waiting.delete(look)
+          resolve()
+        }
+        waiting.add(look)
+        look()
+      }),
+  }
+}
+
+export const namesOf = (updates: readonly DeltaUpdate[]): string[] =>
+  updates.flatMap(({ resources }) => resources.map(({ name }) => name))
+export const removedOf = (updates: readonly DeltaUpdate[]): string[] => updates.flatMap(({ removed }) => removed)
+
+/** Waits for a condition of another part of the process, which tells nobody when it changes. */
+export async function condition(holds: () => boolean): Promise<void> {
+  while (!holds()) await new Promise((resolve) => setTimeout(resolve, 5))
+}
+
+/** A delta stream of which each request is the test's own. */
+export function openRaw(port: number) {
+  const client = new Client(`localhost:${port}`, credentials.createSsl(Buffer.from(pki.roots)))
+  const metadata = new Metadata()
+  metadata.set('authorization', 'Bearer good')
+  const call = client.makeBidiStreamRequest(
+    '/envoy.service.discovery.v3.AggregatedDiscoveryService/DeltaAggregatedResources',
+    (request: discovery.DeltaDiscoveryRequest) => Buffer.from(toBinary(discovery.DeltaDiscoveryRequestSchema, request)),
+    (bytes: Buffer) => fromBinary(discovery.DeltaDiscoveryResponseSchema, bytes),
+    metadata,
+  )
+  call.on('error', () => {})
+  const responses = call[Symbol.asyncIterator]()
+  return {
+    send(fields: { readonly typeUrl: string; readonly responseNonce?: string }) {
+      call.write(create(discovery.DeltaDiscoveryRequestSchema, { node: { id: nodeId }, ...fields }))
+    },
+    next: async () => (await responses.next()).value as discovery.DeltaDiscoveryResponse,
+    close() {
+      call.cancel()
+      client.close()
+    },
+  }
+}
