@@ -1,6 +1,7 @@
 // The context a derivation reads through.
+
+import type { GraphEngine } from './engine.ts'
 import { ForeignCollectionError } from './errors.ts'
-import type { GraphEngine } from './graph.ts'
 import { ReadList, type Run } from './reads.ts'
 import { erased, Store } from './store.ts'
 import { StoreIndex } from './store-index.ts'

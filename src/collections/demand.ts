@@ -1,6 +1,7 @@
 // On-demand collections: values exist while a lease or a reader holds their key.
 import { createRuns } from './derived.ts'
-import type { GraphEngine, OnDemandOptions } from './graph.ts'
+import type { GraphEngine } from './engine.ts'
+import type { OnDemandOptions } from './options.ts'
 import { erased, Store } from './store.ts'
 import type { Lease, OnDemandCollection, ReadContext } from './types.ts'
 

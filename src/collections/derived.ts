@@ -1,6 +1,7 @@
 // Derived collections: a pure function, run again for the keys whose source value or recorded reads changed.
 import { RunContext } from './context.ts'
-import type { DerivedOptions, GraphEngine } from './graph.ts'
+import type { GraphEngine } from './engine.ts'
+import type { DerivedOptions } from './options.ts'
 import { erased, type ShouldPause, Store } from './store.ts'
 import type { ReadContext } from './types.ts'
 

@@ -1,5 +1,5 @@
 // Groups: an index as a collection, one value an index key.
-import type { GraphEngine } from './graph.ts'
+import type { GraphEngine } from './engine.ts'
 import { erased, Store } from './store.ts'
 
 export function createGroup<T>(

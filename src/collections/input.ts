@@ -1,5 +1,6 @@
 // Input collections: changes wait for the end of the transaction they are made in.
-import type { CollectionOptions, GraphEngine } from './graph.ts'
+import type { GraphEngine } from './engine.ts'
+import type { CollectionOptions } from './options.ts'
 import { type ShouldPause, Store } from './store.ts'
 import type { InputCollection } from './types.ts'
 

@@ -1,5 +1,6 @@
 // Joins: several collections as one.
-import type { CollectionOptions, GraphEngine } from './graph.ts'
+import type { GraphEngine } from './engine.ts'
+import type { CollectionOptions } from './options.ts'
 import { erased, Store } from './store.ts'
 
 export function createJoin<T, O>(

@@ -1,4 +1,4 @@
-// The public face of an index of a collection.
+// Indexes of a collection: an empty table, and its public face.
 import type { IndexTable, Store } from './store.ts'
 import type { Index } from './types.ts'
 
@@ -17,5 +17,16 @@ export class StoreIndex<T> implements Index<T> {
 
   get(indexKey: string): readonly T[] {
     return this.store.publishedValues(this.table, indexKey)
+  }
+}
+
+export function createIndexTable<T>(name: string, keysOf: (value: T, key: string) => Iterable<string>): IndexTable {
+  return {
+    name,
+    keysOf: keysOf as (value: unknown, key: string) => Iterable<string>,
+    members: new Map(),
+    sorted: new Map(),
+    readers: new Map(),
+    before: { noted: 0, members: new Map() },
   }
 }

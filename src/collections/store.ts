@@ -1,6 +1,6 @@
 // The content of one collection: values, indexes, who reads what, and what changed in the present wave.
 import { isDeepStrictEqual } from 'node:util'
-import type { GraphEngine } from './graph.ts'
+import type { GraphEngine } from './engine.ts'
 import { type Bag, concerns, type Read } from './reads.ts'
 import type { Change, Collection, Equality } from './types.ts'
 
