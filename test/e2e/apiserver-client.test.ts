@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
 import { ApiException, AppsV1Api, CoreV1Api, KubeConfig, makeInformer, type V1ConfigMap } from '@kubernetes/client-node'
-import { type ApiProcess, startApiProcess } from './apiserver-process.ts'
+import { type ApiProcess, startApiProcess } from '../support/api-process.ts'
 
 let api: ApiProcess
 let config: KubeConfig

@@ -5,7 +5,7 @@ import { execFile, spawn, spawnSync } from 'node:child_process'
 import { dirname } from 'node:path'
 import { createInterface } from 'node:readline'
 import { after, before, describe, test } from 'node:test'
-import { type ApiProcess, startApiProcess } from './apiserver-process.ts'
+import { type ApiProcess, startApiProcess } from '../support/api-process.ts'
 
 const programs = (process.env.KUBECTL ?? 'kubectl').split(':')
 

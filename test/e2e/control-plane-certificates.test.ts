@@ -7,11 +7,11 @@ import { join } from 'node:path'
 import { describe, test } from 'node:test'
 import { type KubeObject, resources } from '../../src/api/index.ts'
 import { certificateBlocks, createCaClient, isSameBundle } from '../../src/ca/client/index.ts'
-import { readSettings, runDiscovery } from '../../src/istiod/index.ts'
-import { startEmbeddedApi } from '../../src/kube/apiserver/index.ts'
 import { createKubeClient, type KubeClient } from '../../src/kube/index.ts'
-import { silentLogging } from '../../src/observability/index.ts'
 import { makeCa, makeCrl, type TestCa, x509 } from '../support/ca.ts'
+import { ensureServiceAccount, namespaceNamed, tokenOf } from '../support/cluster-objects.ts'
+import { type RunningDiscovery, startDiscovery } from '../support/discovery.ts'
+import { startApi } from '../support/embedded-api.ts'
 
 type ConfigMap = KubeObject & { readonly data?: Readonly<Record<string, string>> }
 type SigningRequest = KubeObject<
@@ -37,51 +37,18 @@ interface Plane extends AsyncDisposable {
 
 async function createPlane(): Promise<Plane> {
   const stateDir = await mkdtemp(join(tmpdir(), 'lateen-certificates-'))
-  const api = await startEmbeddedApi({
-    stateDir,
-    listen: [{ host: '127.0.0.1', port: 0 }],
-    serviceCidr: '10.96.0.0/16',
-    onError: (error) => assert.fail(String(error)),
-  })
+  const api = await startApi(stateDir)
   const client = await createKubeClient({ kubeconfig: api.kubeconfig })
   for (const name of ['istio-system', 'app']) {
-    await client.create(resources.namespaces, { apiVersion: 'v1', kind: 'Namespace', metadata: { name } })
+    await client.create(resources.namespaces, namespaceNamed(name))
   }
-  await client.create(resources.serviceAccounts, {
-    apiVersion: 'v1',
-    kind: 'ServiceAccount',
-    metadata: { namespace: 'app', name: 'web' },
-  })
-  const stop = new AbortController()
-  let running: Promise<void> | undefined
-  let port = 0
+  await ensureServiceAccount(client, 'app', 'web')
+  let discovery: RunningDiscovery | undefined
   return {
     client,
     stateDir,
     async start(env) {
-      const flags = {
-        kubeconfig: api.kubeconfig,
-        httpAddr: '127.0.0.1:0',
-        secureGRPCAddr: '127.0.0.1:0',
-        monitoringAddr: '127.0.0.1:0',
-        meshConfig: join(stateDir, 'no-mesh-config'),
-        ctrlz_port: '0',
-      }
-      const settings = readSettings(
-        flags,
-        { ROOT_CA_DIR: join(stateDir, 'no-cacerts'), POD_NAME: 'istiod-1', ...env },
-        2,
-      )
-      const started = Promise.withResolvers<{ grpc: number }>()
-      running = runDiscovery(
-        { settings, version: 'test', jwtRule: '', logging: silentLogging(), started: started.resolve },
-        stop.signal,
-      )
-      running.catch((error: unknown) => {
-        running = undefined
-        started.reject(error)
-      })
-      port = (await started.promise).grpc
+      discovery = await startDiscovery({ kubeconfig: api.kubeconfig, stateDir, env })
     },
     async configMap(name, fits) {
       await using informer = client.informer<ConfigMap>(resources.configMaps, { namespace: 'app' })
@@ -95,25 +62,19 @@ async function createPlane(): Promise<Plane> {
       })
     },
     async certificate(roots) {
-      const { status } = await client.createSubresource<{ status: { token: string } }>(
-        resources.serviceAccounts,
-        { namespace: 'app', name: 'web' },
-        'token',
-        { apiVersion: 'authentication.k8s.io/v1', kind: 'TokenRequest', spec: { audiences: ['istio-ca'] } },
-      )
+      const token = await tokenOf(client, { namespace: 'app', name: 'web' })
       await using ca = createCaClient({
-        address: `127.0.0.1:${port}`,
+        address: `127.0.0.1:${discovery?.ports.grpc}`,
         roots: { kind: 'pem', pem: roots },
         alternativeHostname: 'istiod.istio-system.svc',
-        token: () => status.token,
+        token: () => token,
         clusterId: 'Kubernetes',
         impersonate: false,
       })
       return await ca.requestCertificate(identity)
     },
     async [Symbol.asyncDispose]() {
-      stop.abort()
-      await running
+      await discovery?.stop()
       await client.close()
       await api[Symbol.asyncDispose]()
       await rm(stateDir, { recursive: true })

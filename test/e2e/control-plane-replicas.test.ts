@@ -8,14 +8,12 @@ import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import { type KubeObject, resources } from '../../src/api/index.ts'
 import { createKubeClient, type KubeClient } from '../../src/kube/index.ts'
-import { silentLogging } from '../../src/observability/index.ts'
-import { createDeltaClient, type DeltaUpdate } from '../../src/xds/client/index.ts'
-import { type ApiProcess, startApiProcess } from './apiserver-process.ts'
+import { type ApiProcess, startApiProcess } from '../support/api-process.ts'
+import { createRunningPod, meshRoots, namespaceNamed, tokenOf } from '../support/cluster-objects.ts'
+import { freePort } from '../support/free-port.ts'
+import { type Held, observeXds, type XdsObserver } from '../support/xds-observer.ts'
 
-const address = 'type.googleapis.com/istio.workload.Address'
-const authorization = 'type.googleapis.com/istio.security.Authorization'
 const program = join(import.meta.dirname, '../../src/commands/main.ts')
-const log = silentLogging().scope('test')
 
 interface Replica {
   readonly name: string
@@ -103,54 +101,11 @@ async function balance(replicas: readonly Replica[]) {
   }
 }
 
-interface Held {
-  readonly version: string
-  readonly body: string
-}
-
-function nodeProxy(port: number, roots: string, token: string) {
-  const held = new Map<string, Held>()
-  const looks = new Set<() => void>()
-  let received: string[] = []
-  const client = createDeltaClient({
-    address: `127.0.0.1:${port}`,
-    transport: { kind: 'tls', roots: () => roots, serverName: 'istiod.istio-system.svc' },
-    headers: () => ({ authorization: `Bearer ${token}`, clusterid: 'Kubernetes' }),
-    node: { id: 'ztunnel~127.0.0.1~zt.istio-system~istio-system.svc.cluster.local', metadata: { NODE_NAME: 'node1' } },
-    types: [{ typeUrl: authorization }, { typeUrl: address }],
-    log,
+const nodeProxy = (port: number, roots: string, token: string): XdsObserver =>
+  observeXds(port, {
+    tls: { roots, token },
     times: { leastRetryMs: 10, mostRetryMs: 200, connectTimeoutMs: 2_000 },
-    onUpdate({ resources: changed, removed }: DeltaUpdate) {
-      for (const { name, version, body } of changed) {
-        held.set(name, { version, body: Buffer.from(body).toString('base64') })
-        received.push(name)
-      }
-      for (const name of removed) held.delete(name)
-      for (const look of [...looks]) look()
-      return { rejected: [] }
-    },
   })
-  return {
-    client,
-    held,
-    /** Names received since the last call. */
-    takeReceived(): string[] {
-      const taken = received
-      received = []
-      return taken
-    },
-    until: (holds: () => boolean) =>
-      new Promise<void>((resolve) => {
-        const look = (): void => {
-          if (!holds()) return
-          looks.delete(look)
-          resolve()
-        }
-        looks.add(look)
-        look()
-      }),
-  }
-}
 
 const resourceOf = (name: string): string => `Kubernetes//Pod/app/${name}`
 const sorted = (held: ReadonlyMap<string, Held>) => [...held].sort(([a], [b]) => (a < b ? -1 : 1))
@@ -162,25 +117,12 @@ describe('two replicas of the control plane', { timeout: 120_000 }, () => {
   let roots: string
   let token: string
 
-  async function createPod(name: string, last: number): Promise<KubeObject> {
-    const namespace = name === 'zt' ? 'istio-system' : 'app'
-    const serviceAccountName = name === 'zt' ? 'ztunnel' : 'default'
-    const pod = await kube.create(resources.pods, {
-      apiVersion: 'v1',
-      kind: 'Pod',
-      metadata: { namespace, name },
-      spec: { nodeName: 'node1', serviceAccountName, containers: [{ name: 'app', image: 'host', command: ['true'] }] },
-    } as KubeObject)
-    const ip = `10.1.${last >> 8}.${last & 255}`
-    const status = { phase: 'Running', podIP: ip, podIPs: [{ ip }], conditions: [{ type: 'Ready', status: 'True' }] }
-    await kube.patch(
-      resources.pods,
-      { namespace, name },
-      { kind: 'merge', body: { status } },
-      { subresource: 'status' },
+  const createPod = (name: string, last: number): Promise<KubeObject> =>
+    createRunningPod(
+      kube,
+      { namespace: name === 'zt' ? 'istio-system' : 'app', name },
+      { ip: `10.1.${last >> 8}.${last & 255}`, account: name === 'zt' ? 'ztunnel' : 'default' },
     )
-    return pod
-  }
 
   async function leader(): Promise<string | undefined> {
     const lease = await kube.get<KubeObject<{ holderIdentity?: string }>>(resources.leases, {
@@ -193,40 +135,13 @@ describe('two replicas of the control plane', { timeout: 120_000 }, () => {
   before(async () => {
     api = await startApiProcess()
     kube = await createKubeClient({ kubeconfig: api.kubeconfig })
-    for (const name of ['istio-system', 'app']) {
-      await kube.create(resources.namespaces, { apiVersion: 'v1', kind: 'Namespace', metadata: { name } })
-    }
-    for (const [namespace, name] of [
-      ['istio-system', 'ztunnel'],
-      ['app', 'default'],
-    ] as const) {
-      await kube
-        .create(resources.serviceAccounts, { apiVersion: 'v1', kind: 'ServiceAccount', metadata: { namespace, name } })
-        .catch(() => {})
-    }
-    const { metadata } = await createPod('zt', 1)
+    for (const name of ['istio-system', 'app']) await kube.create(resources.namespaces, namespaceNamed(name))
+    const pod = await createPod('zt', 1)
     for (let at = 0; at < 40; at += 1) await createPod(`p${at}`, 10 + at)
     // Together, so that they race for the root and for the lease.
     replicas = await Promise.all(['istiod-a', 'istiod-b'].map((name) => startReplica(api.kubeconfig, name)))
-    const answer = await kube.createSubresource<{ status: { token: string } }>(
-      resources.serviceAccounts,
-      { namespace: 'istio-system', name: 'ztunnel' },
-      'token',
-      {
-        apiVersion: 'authentication.k8s.io/v1',
-        kind: 'TokenRequest',
-        spec: {
-          audiences: ['istio-ca'],
-          boundObjectRef: { apiVersion: 'v1', kind: 'Pod', name: 'zt', uid: metadata.uid },
-        },
-      },
-    )
-    token = answer.status.token
-    const secret = await kube.get<KubeObject & { data: Record<string, string> }>(resources.secrets, {
-      namespace: 'istio-system',
-      name: 'istio-ca-secret',
-    })
-    roots = Buffer.from(secret?.data['root-cert.pem'] ?? '', 'base64').toString()
+    token = await tokenOf(kube, { namespace: 'istio-system', name: 'ztunnel' }, { pod })
+    roots = await meshRoots(kube)
   })
 
   after(async () => {
@@ -244,7 +159,7 @@ describe('two replicas of the control plane', { timeout: 120_000 }, () => {
     const [a, b] = proxies.map(({ held }) => sorted(held))
     assert.ok((a ?? []).length >= 41)
     assert.deepEqual(a, b)
-    for (const proxy of proxies) await proxy.client[Symbol.asyncDispose]()
+    for (const proxy of proxies) await proxy[Symbol.asyncDispose]()
   })
 
   test('when the leader is killed under traffic, its clients get from the other one only what changed, and the other one writes', async () => {
@@ -279,8 +194,8 @@ describe('two replicas of the control plane', { timeout: 120_000 }, () => {
     await fresh.client.synced
     await fresh.until(() => fresh.held.size === proxy.held.size)
     assert.deepEqual(sorted(proxy.held), sorted(fresh.held))
-    await fresh.client[Symbol.asyncDispose]()
-    await proxy.client[Symbol.asyncDispose]()
+    await fresh[Symbol.asyncDispose]()
+    await proxy[Symbol.asyncDispose]()
     await service.close()
 
     await using configMaps = kube.informer<KubeObject & { data: Record<string, string> }>(resources.configMaps, {
@@ -293,17 +208,8 @@ describe('two replicas of the control plane', { timeout: 120_000 }, () => {
         }
       })
     })
-    await kube.create(resources.namespaces, { apiVersion: 'v1', kind: 'Namespace', metadata: { name: 'later' } })
+    await kube.create(resources.namespaces, namespaceNamed('later'))
     assert.equal(await written, roots)
     assert.equal(await leader(), second.name)
   })
 })
-
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  const at = server.address()
-  server.close()
-  await once(server, 'close')
-  return typeof at === 'object' && at !== null ? at.port : 0
-}

@@ -7,21 +7,23 @@ import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import { type KubeObject, resources } from '../../src/api/index.ts'
 import { openXdsSource } from '../../src/config/index.ts'
-import { type DiscoveryPorts, readSettings, runDiscovery } from '../../src/istiod/index.ts'
-import { type EmbeddedApi, startEmbeddedApi } from '../../src/kube/apiserver/index.ts'
+import type { DiscoveryPorts } from '../../src/istiod/index.ts'
+import type { EmbeddedApi } from '../../src/kube/apiserver/index.ts'
 import { createKubeClient, type KubeClient } from '../../src/kube/index.ts'
 import { silentLogging } from '../../src/observability/index.ts'
-import { createDeltaClient, type DeltaClient, type DeltaUpdate } from '../../src/xds/client/index.ts'
+import {
+  createRunningPod,
+  ensureServiceAccount,
+  meshRoots,
+  namespaceNamed,
+  tokenOf,
+} from '../support/cluster-objects.ts'
+import { type RunningDiscovery, startDiscovery } from '../support/discovery.ts'
+import { startApi } from '../support/embedded-api.ts'
+import { observeXds, type XdsObserver } from '../support/xds-observer.ts'
 
-const address = 'type.googleapis.com/istio.workload.Address'
-const authorization = 'type.googleapis.com/istio.security.Authorization'
 const log = silentLogging().scope('test')
 
-const namespaceOf = (name: string): KubeObject => ({
-  apiVersion: 'v1',
-  kind: 'Namespace',
-  metadata: { name, labels: { 'istio.io/dataplane-mode': 'ambient' } },
-})
 const policy = (name: string, action = 'DENY'): KubeObject => ({
   apiVersion: 'security.istio.io/v1',
   kind: 'AuthorizationPolicy',
@@ -29,73 +31,19 @@ const policy = (name: string, action = 'DENY'): KubeObject => ({
   spec: { action, rules: [{ from: [{ source: { namespaces: ['x'] } }] }] },
 })
 
-async function createPod(client: KubeClient, name: string, ip: string): Promise<void> {
-  const account = { apiVersion: 'v1', kind: 'ServiceAccount', metadata: { namespace: 'app', name: 'web' } }
-  await client.create(resources.serviceAccounts, account).catch(() => {})
-  await client.create(resources.pods, {
-    apiVersion: 'v1',
-    kind: 'Pod',
-    metadata: { namespace: 'app', name },
-    spec: { nodeName: 'n', serviceAccountName: 'web', containers: [{ name: 'app', image: 'host' }] },
-  } as KubeObject)
-  const status = { phase: 'Running', podIP: ip, podIPs: [{ ip }], conditions: [{ type: 'Ready', status: 'True' }] }
-  const key = { namespace: 'app', name }
-  await client.patch(resources.pods, key, { kind: 'merge', body: { status } }, { subresource: 'status' })
-}
-
-/** A client of the port without TLS, and what it holds. */
-function connect(port: number) {
-  const held = new Set<string>()
-  const looks = new Set<() => void>()
-  const client: DeltaClient = createDeltaClient({
-    address: `127.0.0.1:${port}`,
-    transport: { kind: 'plaintext' },
-    headers: () => ({}),
-    node: { id: 'ztunnel~127.0.0.1~zt.istio-system~istio-system.svc.cluster.local', metadata: { NODE_NAME: 'n' } },
-    types: [{ typeUrl: authorization }, { typeUrl: address }],
-    log,
-    onUpdate({ resources: changed, removed }: DeltaUpdate) {
-      for (const { name } of changed) held.add(name)
-      for (const name of removed) held.delete(name)
-      for (const look of [...looks]) look()
-      return { rejected: [] }
-    },
-  })
-  return {
-    client,
-    held,
-    until: (holds: () => boolean) =>
-      new Promise<void>((resolve) => {
-        const look = (): void => {
-          if (!holds()) return
-          looks.delete(look)
-          resolve()
-        }
-        looks.add(look)
-        look()
-      }),
-  }
-}
+const createPod = (client: KubeClient, name: string, ip: string): Promise<KubeObject> =>
+  createRunningPod(client, { namespace: 'app', name }, { ip, account: 'web' })
 
 describe('the sources of the control plane', { timeout: 60_000 }, () => {
   const dir = mkdtempSync(join(tmpdir(), 'lateen-sources-'))
-  const stop = new AbortController()
-  const logging = silentLogging()
   let config: EmbeddedApi
   let remote: EmbeddedApi
   let client: KubeClient
   let remoteClient: KubeClient
+  let discovery: RunningDiscovery
   let ports: DiscoveryPorts
-  let running: Promise<void>
-  let proxy: ReturnType<typeof connect>
+  let proxy: XdsObserver
 
-  const startApi = (name: string) =>
-    startEmbeddedApi({
-      stateDir: join(dir, name),
-      listen: [{ host: '127.0.0.1', port: 0 }],
-      serviceCidr: '10.96.0.0/16',
-      onError: (error) => assert.fail(String(error)),
-    })
   const write = (file: string, objects: readonly KubeObject[]): void => {
     const path = join(dir, 'manifests', file)
     writeFileSync(`${path}.new`, objects.map((object) => JSON.stringify(object)).join('\n---\n'))
@@ -111,42 +59,33 @@ describe('the sources of the control plane', { timeout: 60_000 }, () => {
 
   before(async () => {
     for (const name of ['config', 'remote', 'manifests']) mkdirSync(join(dir, name))
-    ;[config, remote] = await Promise.all([startApi('config'), startApi('remote')])
+    ;[config, remote] = await Promise.all([startApi(join(dir, 'config')), startApi(join(dir, 'remote'))])
     client = await createKubeClient({ kubeconfig: config.kubeconfig })
     remoteClient = await createKubeClient({ kubeconfig: remote.kubeconfig })
     for (const one of [client, remoteClient]) {
-      await one.create(resources.namespaces, namespaceOf('istio-system'))
-      await one.create(resources.namespaces, namespaceOf('app'))
+      await one.create(resources.namespaces, namespaceNamed('istio-system'))
+      await one.create(resources.namespaces, namespaceNamed('app', { 'istio.io/dataplane-mode': 'ambient' }))
     }
     await createPod(client, 'local', '10.0.0.1')
     await createPod(remoteClient, 'far', '10.2.0.1')
     write('policies.yaml', [policy('first')])
-    const flags = {
+    discovery = await startDiscovery({
       kubeconfig: config.kubeconfig,
-      httpAddr: '127.0.0.1:0',
-      secureGRPCAddr: '127.0.0.1:0',
-      grpcAddr: '127.0.0.1:0',
-      monitoringAddr: '127.0.0.1:0',
-      meshConfig: join(dir, 'none'),
-      networksConfig: join(dir, 'none'),
-      configDir: join(dir, 'manifests'),
-      ctrlz_port: '0',
-    }
-    const env = { ROOT_CA_DIR: join(dir, 'none'), POD_NAME: 'istiod-1', AMBIENT_ENABLE_MULTI_NETWORK: 'true' }
-    const started = Promise.withResolvers<DiscoveryPorts>()
-    running = runDiscovery(
-      { settings: readSettings(flags, env, 2), version: 'test', jwtRule: '', logging, started: started.resolve },
-      stop.signal,
-    )
-    running.catch(started.reject)
-    ports = await started.promise
-    proxy = connect(ports.plainGrpc ?? 0)
+      stateDir: dir,
+      flags: {
+        grpcAddr: '127.0.0.1:0',
+        networksConfig: join(dir, 'none'),
+        configDir: join(dir, 'manifests'),
+      },
+      env: { AMBIENT_ENABLE_MULTI_NETWORK: 'true' },
+    })
+    ports = discovery.ports
+    proxy = observeXds(ports.plainGrpc ?? 0)
     await proxy.client.synced
   })
   after(async () => {
-    await proxy?.client[Symbol.asyncDispose]()
-    stop.abort()
-    await running
+    await proxy?.[Symbol.asyncDispose]()
+    await discovery?.stop()
     for (const one of [client, remoteClient]) await one.close()
     for (const one of [config, remote]) await one[Symbol.asyncDispose]()
     rmSync(dir, { recursive: true })
@@ -221,30 +160,16 @@ describe('the sources of the control plane', { timeout: 60_000 }, () => {
     await createPod(remoteClient, 'latest', '10.2.0.3')
     await proxy.until(() => proxy.held.has('c2//Pod/app/latest'))
     await client.delete(resources.secrets, { namespace: 'istio-system', name: 'remote' })
-    await proxy.until(() => ![...proxy.held].some((name) => name.startsWith('c2/')))
+    await proxy.until(() => ![...proxy.held.keys()].some((name) => name.startsWith('c2/')))
     assert.ok(proxy.held.has('Kubernetes//Pod/app/local'))
     assert.equal(await status(), undefined)
   })
 
   test('another control plane may take configuration from here when it proves to be one, and nobody else may', async () => {
-    const key = { namespace: 'istio-system', name: 'istio-ca-secret' }
-    const held = await client.get<KubeObject & { data: Record<string, string> }>(resources.secrets, key)
-    const roots = Buffer.from(held?.data['root-cert.pem'] ?? '', 'base64').toString()
-    const tokenOf = async (namespace: string): Promise<string> => {
-      await client
-        .create(resources.serviceAccounts, {
-          apiVersion: 'v1',
-          kind: 'ServiceAccount',
-          metadata: { namespace, name: 'other' },
-        })
-        .catch(() => {})
-      const answer = await client.createSubresource<{ status: { token: string } }>(
-        resources.serviceAccounts,
-        { namespace, name: 'other' },
-        'token',
-        { apiVersion: 'authentication.k8s.io/v1', kind: 'TokenRequest', spec: { audiences: ['istio-ca'] } },
-      )
-      return answer.status.token
+    const roots = await meshRoots(client)
+    const otherIn = async (namespace: string): Promise<string> => {
+      await ensureServiceAccount(client, namespace, 'other')
+      return tokenOf(client, { namespace, name: 'other' })
     }
     const open = (token: string, namespace: string, ended: (reason: string) => void = () => {}) =>
       openXdsSource({
@@ -256,7 +181,7 @@ describe('the sources of the control plane', { timeout: 60_000 }, () => {
         kinds: [resources.authorizationPolicies],
         log: { ...log, log: (_level, _message, fields) => ended(String(fields?.reason)) },
       })
-    await using source = open(await tokenOf('istio-system'), 'istio-system')
+    await using source = open(await otherIn('istio-system'), 'istio-system')
     await using informer = source.informer(resources.authorizationPolicies)
     await informer.synced
     assert.deepEqual(
@@ -264,7 +189,7 @@ describe('the sources of the control plane', { timeout: 60_000 }, () => {
       [['app', 'second', policy('second').spec]],
     )
     const refused = Promise.withResolvers<string>()
-    await using stranger = open(await tokenOf('app'), 'app', refused.resolve)
+    await using stranger = open(await otherIn('app'), 'app', refused.resolve)
     assert.match(await refused.promise, /restricted to the control-plane \(root\) namespace/)
     assert.deepEqual(stranger.informer(resources.authorizationPolicies).list(), [])
   })

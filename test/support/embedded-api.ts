@@ -1,4 +1,5 @@
 // An embedded API of its own for one test file, with clients of it.
+import assert from 'node:assert/strict'
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -30,14 +31,18 @@ export interface TestApi extends AsyncDisposable {
   ): Promise<R>
 }
 
+/** An API server on a port of this machine; an error that it does not expect fails the test. */
+export const startApi = (stateDir: string, port = 0): Promise<EmbeddedApi> =>
+  startEmbeddedApi({
+    stateDir,
+    listen: [{ host: '127.0.0.1', port }],
+    serviceCidr: '10.96.0.0/16',
+    onError: (error) => assert.fail(String(error)),
+  })
+
 export async function startTestApi(): Promise<TestApi> {
   const directory = mkdtempSync(join(tmpdir(), 'lateen-api-'))
-  const server = await startEmbeddedApi({
-    stateDir: directory,
-    listen: [{ host: '127.0.0.1', port: 0 }],
-    serviceCidr: '10.96.0.0/16',
-    onError: (error) => process.emitWarning(String(error)),
-  })
+  const server = await startApi(directory)
   const client = await createKubeClient({ kubeconfig: server.kubeconfig })
   const admin = await loadConnection({ kubeconfig: server.kubeconfig })
   const ca = readFileSync(join(directory, 'pki/ca.crt'), 'utf8')

@@ -1,0 +1,85 @@
+// A node proxy as the control plane sees one: it subscribes to everything and keeps what it is told.
+import { silentLogging } from '../../src/observability/index.ts'
+import { createDeltaClient, type DeltaClient, type DeltaClientOptions } from '../../src/xds/client/index.ts'
+
+export const address = 'type.googleapis.com/istio.workload.Address'
+export const authorization = 'type.googleapis.com/istio.security.Authorization'
+
+export interface Held {
+  readonly version: string
+  readonly body: Uint8Array
+}
+
+export interface XdsObserver extends AsyncDisposable {
+  readonly client: DeltaClient
+  /** By name; names of addresses and of policies do not meet. */
+  readonly held: ReadonlyMap<string, Held>
+  /** Why the first stream that failed did. */
+  readonly refused: Promise<string>
+  /** Names received since the last call. */
+  takeReceived(): string[]
+  /** Resolves once the condition holds, looked at after each update. */
+  until(holds: () => boolean): Promise<void>
+}
+
+/** With roots and a token over TLS as the node proxy of `node1`; without, in plain text. */
+export function observeXds(
+  port: number,
+  options: { readonly tls?: { readonly roots: string; readonly token: string } } & Pick<
+    DeltaClientOptions,
+    'times'
+  > = {},
+): XdsObserver {
+  const { tls, times } = options
+  const held = new Map<string, Held>()
+  const looks = new Set<() => void>()
+  const refused = Promise.withResolvers<string>()
+  const silent = silentLogging().scope('test')
+  let received: string[] = []
+  const client = createDeltaClient({
+    address: `127.0.0.1:${port}`,
+    transport:
+      tls === undefined
+        ? { kind: 'plaintext' }
+        : { kind: 'tls', roots: () => tls.roots, serverName: 'istiod.istio-system.svc' },
+    headers: (): Readonly<Record<string, string>> =>
+      tls === undefined ? {} : { authorization: `Bearer ${tls.token}`, clusterid: 'Kubernetes' },
+    node: {
+      id: 'ztunnel~127.0.0.1~zt.istio-system~istio-system.svc.cluster.local',
+      metadata: { NODE_NAME: 'node1', NAMESPACE: 'istio-system' },
+    },
+    types: [{ typeUrl: authorization }, { typeUrl: address }],
+    log: { ...silent, log: (_level, _message, fields) => refused.resolve(String(fields?.reason)) },
+    ...(times === undefined ? {} : { times }),
+    onUpdate({ resources, removed }) {
+      for (const { name, version, body } of resources) {
+        held.set(name, { version, body })
+        received.push(name)
+      }
+      for (const name of removed) held.delete(name)
+      for (const look of [...looks]) look()
+      return { rejected: [] }
+    },
+  })
+  return {
+    client,
+    held,
+    refused: refused.promise,
+    takeReceived() {
+      const taken = received
+      received = []
+      return taken
+    },
+    until: (holds) =>
+      new Promise((resolve) => {
+        const look = (): void => {
+          if (!holds()) return
+          looks.delete(look)
+          resolve()
+        }
+        looks.add(look)
+        look()
+      }),
+    [Symbol.asyncDispose]: () => client[Symbol.asyncDispose](),
+  }
+}
