@@ -26,6 +26,7 @@ export function create(): Command {
         format: config.logFormat === 'json' ? formatJson('message') : formatPlain,
         filter: config.logFilter,
       })
+      process.once('exit', () => logging.flushSync())
       const stop = new AbortController()
       process.once('SIGTERM', () => stop.abort())
       process.once('SIGINT', () => {

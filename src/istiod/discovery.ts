@@ -74,9 +74,9 @@ export async function runDiscovery(options: DiscoveryProcess, signal: AbortSigna
   const ready: Route = () => (isReady && !ending.aborted ? textReply(200, '') : textReply(503, 'not ready\n'))
   const debugRoute = (path: string) => (/^\/debug(\/|$)/.test(path) ? debug(path) : undefined)
   const failed = (error: unknown) => log.error('an HTTP request failed', { reason: String(error) })
-  const metricsPage: Route = (request) => {
+  const metricsPage: Route = async (request) => {
     const format = negotiateExposition(request.headers.accept)
-    return { status: 200, body: renderMetrics(metrics, format), contentType: expositionContentType[format] }
+    return { status: 200, body: await renderMetrics(metrics, format), contentType: expositionContentType[format] }
   }
 
   async function serve(address: string, route: (path: string) => Route | undefined, methods?: ['GET', 'HEAD', 'PUT']) {

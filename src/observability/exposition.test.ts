@@ -1,8 +1,14 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { createMetricsRegistry, negotiateExposition, registerProcessMetrics, renderMetrics } from './index.ts'
+import {
+  createMetricsRegistry,
+  negotiateExposition,
+  registerProcessMetrics,
+  renderMetrics,
+  streamMetrics,
+} from './index.ts'
 
-test('counters, gauges and histograms as text', () => {
+test('counters, gauges and histograms as text', async () => {
   const registry = createMetricsRegistry()
   const sent = registry.counter({ name: 'sent_total', help: 'Bytes', labels: ['to', 'from'] })
   const series = sent.with({ to: 'a"b\\c\nd', from: '' })
@@ -14,7 +20,7 @@ test('counters, gauges and histograms as text', () => {
   const time = registry.histogram({ name: 'time', help: 'Time', bounds: [0.1, 1] })
   for (const value of [0.05, 0.1, 0.5, 7]) time.with({}).observe(value)
   assert.equal(
-    renderMetrics(registry, 'text'),
+    await renderMetrics(registry, 'text'),
     [
       '# HELP sent_total Bytes',
       '# TYPE sent_total counter',
@@ -34,22 +40,22 @@ test('counters, gauges and histograms as text', () => {
   )
 })
 
-test('OpenMetrics names the family without _total and ends with EOF', () => {
+test('OpenMetrics names the family without _total and ends with EOF', async () => {
   const registry = createMetricsRegistry()
   registry.counter({ name: 'a_total', help: 'A' }).with({}).inc()
   registry.counter({ name: 'bare', help: 'B' }).with({}).inc()
   assert.equal(
-    renderMetrics(registry, 'openmetrics'),
+    await renderMetrics(registry, 'openmetrics'),
     '# HELP a A\n# TYPE a counter\na_total 1\n# HELP bare B\n# TYPE bare unknown\nbare 1\n# EOF\n',
   )
 })
 
-test('a removed series leaves the exposition', () => {
+test('a removed series leaves the exposition', async () => {
   const registry = createMetricsRegistry()
   const gauge = registry.gauge({ name: 'g', help: 'G', labels: ['x'] })
   gauge.with({ x: '1' }).inc()
   gauge.remove({ x: '1' })
-  assert.equal(renderMetrics(registry, 'text'), '')
+  assert.equal(await renderMetrics(registry, 'text'), '')
   assert.throws(() => registry.gauge({ name: 'g', help: 'again' }), /registered twice/)
 })
 
@@ -60,11 +66,31 @@ test('the scraper chooses the format', () => {
   assert.equal(negotiateExposition('application/openmetrics-text;q=0'), 'text')
 })
 
-test('process metrics are read when scraped', () => {
+test('process metrics are read when scraped', async () => {
   const registry = createMetricsRegistry()
   registerProcessMetrics(registry)
-  const text = renderMetrics(registry, 'text')
+  const text = await renderMetrics(registry, 'text')
   assert.match(text, /^process_resident_memory_bytes \d{7,}$/m)
   assert.match(text, /^process_open_fds [1-9]\d*$/m)
   assert.match(text, /^process_max_fds [1-9]\d*$/m)
+})
+
+test('other work goes on while many series are rendered, and only what is asked for is', async () => {
+  const registry = createMetricsRegistry()
+  const many = registry.counter({ name: 'many_total', help: 'Many', labels: ['x'] })
+  for (let index = 0; index < 20_000; index += 1) many.with({ x: String(index) }).inc(index)
+  let turns = 0
+  const turn = () => {
+    turns += 1
+    immediate = setImmediate(turn)
+  }
+  let immediate = setImmediate(turn)
+  const text = await renderMetrics(registry, 'text')
+  clearImmediate(immediate)
+  assert.equal(text.split('\n').length, 20_003)
+  assert.ok(turns >= text.length / 70_000, `${turns} turns`)
+  const pieces = streamMetrics(registry, 'text')
+  const first = await pieces.next()
+  assert.ok(first.value !== undefined && first.value.length < 70_000)
+  await pieces.return(undefined)
 })

@@ -1,5 +1,6 @@
 // Metrics as Prometheus text or OpenMetrics, and which of the two a scraper asked for.
-import type { FamilySnapshot, MetricsRegistry, SeriesSnapshot } from './metrics.ts'
+import { setImmediate as nextTurn } from 'node:timers/promises'
+import type { FamilyShape, MetricsRegistry, SeriesSnapshot } from './metrics.ts'
 
 export type ExpositionFormat = 'text' | 'openmetrics'
 
@@ -17,31 +18,60 @@ export function negotiateExposition(accept: string | undefined): ExpositionForma
   return named ? 'openmetrics' : 'text'
 }
 
-export function renderMetrics(registry: MetricsRegistry, format: ExpositionFormat): string {
-  const families = registry.snapshot().map((family) => renderFamily(family, format))
-  return `${families.join('')}${format === 'openmetrics' ? '# EOF\n' : ''}`
+/** The whole exposition, made without holding up the process for long. */
+export async function renderMetrics(registry: MetricsRegistry, format: ExpositionFormat): Promise<string> {
+  let text = ''
+  for await (const piece of streamMetrics(registry, format)) text += piece
+  return text
 }
 
-function renderFamily(family: FamilySnapshot, format: ExpositionFormat): string {
-  const { name, help } = family
+/**
+ * The exposition in pieces. Between two pieces the event loop turns, and no more is rendered than is asked for: many series and a slow
+ * scraper cost neither latency nor memory. Each value is the one of its moment.
+ */
+export async function* streamMetrics(registry: MetricsRegistry, format: ExpositionFormat): AsyncGenerator<string> {
+  let piece = ''
+  let started = performance.now()
+  for (const lines of renderLines(registry, format)) {
+    piece += lines
+    if (piece.length < pieceLength && performance.now() - started < sliceMs) continue
+    yield piece
+    piece = ''
+    await nextTurn()
+    started = performance.now()
+  }
+  if (piece !== '') yield piece
+}
+
+const pieceLength = 64 * 1024
+const sliceMs = 2
+
+function* renderLines(registry: MetricsRegistry, format: ExpositionFormat): Generator<string> {
+  for (const family of registry.collect()) {
+    let head = renderHead(family, format)
+    for (const series of family.series) {
+      const lines = family.type === 'histogram' ? renderHistogram(family, series) : renderSample(family, series)
+      yield head + lines
+      head = ''
+    }
+  }
+  if (format === 'openmetrics') yield '# EOF\n'
+}
+
+function renderHead({ name, help, type }: FamilyShape, format: ExpositionFormat): string {
   const inOpenMetrics = format === 'openmetrics'
   // OpenMetrics names a counter's family without `_total` and allows no counter sample without it.
-  const isBareCounter = family.type === 'counter' && !name.endsWith('_total')
-  const familyName =
-    inOpenMetrics && family.type === 'counter' && !isBareCounter ? name.slice(0, -'_total'.length) : name
-  const type = inOpenMetrics && isBareCounter ? 'unknown' : family.type
-  const head = `# HELP ${familyName} ${escapeHelp(help, format)}\n# TYPE ${familyName} ${type}\n`
-  const lines = family.series.map((series) =>
-    family.type === 'histogram' ? renderHistogram(family, series) : renderSample(name, family.labelNames, series),
-  )
-  return head + lines.join('')
+  const isBareCounter = type === 'counter' && !name.endsWith('_total')
+  const familyName = inOpenMetrics && type === 'counter' && !isBareCounter ? name.slice(0, -'_total'.length) : name
+  const shownType = inOpenMetrics && isBareCounter ? 'unknown' : type
+  return `# HELP ${familyName} ${escapeHelp(help, format)}\n# TYPE ${familyName} ${shownType}\n`
 }
 
-function renderSample(name: string, labelNames: readonly string[], series: SeriesSnapshot): string {
+function renderSample({ name, labelNames }: FamilyShape, series: SeriesSnapshot): string {
   return `${name}${renderLabels(labelNames, series.labels)} ${formatNumber(series.value)}\n`
 }
 
-function renderHistogram({ name, labelNames, bounds }: FamilySnapshot, series: SeriesSnapshot): string {
+function renderHistogram({ name, labelNames, bounds }: FamilyShape, series: SeriesSnapshot): string {
   let cumulative = 0
   let lines = ''
   series.buckets?.forEach((count, index) => {
@@ -59,7 +89,11 @@ function renderHistogram({ name, labelNames, bounds }: FamilySnapshot, series: S
 
 function renderLabels(names: readonly string[], values: readonly string[]): string {
   if (names.length === 0) return ''
-  return `{${names.map((name, index) => `${name}="${escapeLabel(values[index] ?? '')}"`).join(',')}}`
+  let text = '{'
+  for (let index = 0; index < names.length; index += 1) {
+    text += `${index === 0 ? '' : ','}${names[index]}="${escapeLabel(values[index] ?? '')}"`
+  }
+  return `${text}}`
 }
 
 function escapeLabel(value: string): string {

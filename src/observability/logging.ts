@@ -2,6 +2,8 @@
 import { type Fields, type FormatRecord, formatJson, formatPlain } from './format.ts'
 import { formatLogFilter, isWritten, type Level, type LogFilter, levelOf, parseLogFilter } from './levels.ts'
 import { createFdSink, type LogSink } from './sink.ts'
+import { createThreadLogLink, type ThreadLogLink } from './thread-log-link.ts'
+import type { ThreadLogStart } from './thread-logging.ts'
 
 type WrittenLevel = Exclude<Level, 'off'>
 
@@ -30,10 +32,23 @@ export interface Logging {
   resetFilter(): void
   /** The filter in force as text. */
   filterText(): string
+  /**
+   * Takes up what a worker logs and writes it among its own lines; levels set here apply there. Ends by itself with the thread, or when closed.
+   * `worker` names the thread in the line that tells of lost lines; `size` is how many bytes of lines may wait, a power of two.
+   */
+  addThread(worker: string, size?: number): ThreadLog
   scopes(): readonly { readonly name: string; readonly description: string; readonly level: Level }[]
+  /** Lines lost so far, those of threads included. */
   readonly dropped: number
   flush(): Promise<void>
+  /** Writes what waits at once, that of threads included, for the last words of a process. */
   flushSync(): void
+}
+
+export interface ThreadLog {
+  /** What the worker gives to `createThreadLogging`. */
+  readonly start: ThreadLogStart
+  close(): void
 }
 
 export interface LoggingOptions {
@@ -52,6 +67,9 @@ export function createLogging(options: LoggingOptions = {}): Logging {
   const initial: LogFilter = options.filter ?? new Map([['', 'info']])
   let filter = initial
   const scopes = new Map<string, Scope & { setLevel(level: Level): void; readonly description: string }>()
+
+  const threads = new Set<ThreadLogLink>()
+  let droppedByEnded = 0
 
   function createScope(name: string, description: string) {
     let threshold = levelOf(filter, name)
@@ -80,6 +98,23 @@ export function createLogging(options: LoggingOptions = {}): Logging {
   function setFilter(next: LogFilter): void {
     filter = next
     for (const scope of scopes.values()) scope.setLevel(levelOf(filter, scope.name))
+    for (const link of threads) link.setFilter(filter)
+  }
+
+  function addThread(worker: string, size?: number): ThreadLog {
+    const link = createThreadLogLink({
+      sink,
+      filter,
+      ...(size === undefined ? {} : { size }),
+      dropReport: (count) =>
+        format({ time: now(), level: 'warn', scope: 'log', message: 'log lines dropped', fields: { worker, count } }),
+      onEnd() {
+        droppedByEnded += link.dropped
+        threads.delete(link)
+      },
+    })
+    threads.add(link)
+    return link
   }
 
   return {
@@ -94,6 +129,7 @@ export function createLogging(options: LoggingOptions = {}): Logging {
       return filter
     },
     setFilter,
+    addThread,
     addToFilter: (entries) => setFilter(parseLogFilter(entries, filter)),
     resetFilter: () => setFilter(initial),
     filterText: () => formatLogFilter(filter),
@@ -102,10 +138,18 @@ export function createLogging(options: LoggingOptions = {}): Logging {
         .map(({ name, description, level }) => ({ name, description, level }))
         .sort((a, b) => (a.name < b.name ? -1 : 1)),
     get dropped() {
-      return sink.dropped
+      let dropped = sink.dropped + droppedByEnded
+      for (const link of threads) dropped += link.dropped
+      return dropped
     },
-    flush: () => sink.flush(),
-    flushSync: () => sink.flushSync(),
+    flush() {
+      for (const link of threads) link.drain()
+      return sink.flush()
+    },
+    flushSync() {
+      for (const link of threads) link.drain()
+      sink.flushSync()
+    },
   }
 }
 

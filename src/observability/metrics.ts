@@ -1,4 +1,9 @@
-// A registry of counters, gauges and histograms. A series is looked up once and then costs one addition per event.
+// The metrics of a process: what its main thread counts, and what its worker threads count in shared memory, summed when it is read.
+import type { MessagePort } from 'node:worker_threads'
+import { createCells } from './cells.ts'
+import { createFamilies } from './families.ts'
+import { createMergedFamilies } from './merged-families.ts'
+import { followThreadMetrics } from './thread-metrics-link.ts'
 
 export type LabelValues<L extends string> = Readonly<Record<L, string>>
 
@@ -34,6 +39,15 @@ export interface FamilyOptions<L extends string> {
   readonly labels?: readonly L[]
 }
 
+export interface FamilyShape {
+  readonly name: string
+  readonly help: string
+  readonly type: 'counter' | 'gauge' | 'histogram'
+  readonly labelNames: readonly string[]
+  /** Upper bounds of a histogram's buckets, ascending. */
+  readonly bounds: readonly number[]
+}
+
 export interface SeriesSnapshot {
   readonly labels: readonly string[]
   readonly value: number
@@ -41,112 +55,75 @@ export interface SeriesSnapshot {
   readonly buckets?: readonly number[]
 }
 
-export interface FamilySnapshot {
-  readonly name: string
-  readonly help: string
-  readonly type: 'counter' | 'gauge' | 'histogram'
-  readonly labelNames: readonly string[]
-  readonly bounds: readonly number[]
+export interface FamilySnapshot extends FamilyShape {
   readonly series: readonly SeriesSnapshot[]
 }
 
-export interface MetricsRegistry {
+/** A family whose series are read one after another, each with its value at that moment. */
+export interface LiveFamily extends FamilyShape {
+  readonly series: Iterable<SeriesSnapshot>
+}
+
+/** Where code that counts registers what it counts: of the main thread or of a worker. */
+export interface MetricFamilies {
   counter<L extends string = never>(options: FamilyOptions<L>): Counter<L>
   gauge<L extends string = never>(options: FamilyOptions<L>): Gauge<L>
   histogram<L extends string = never>(options: FamilyOptions<L> & { readonly bounds: readonly number[] }): Histogram<L>
-  /** Calls `collect` before each snapshot, for values that are read rather than counted. Returns the function that ends it. */
-  beforeCollect(collect: () => void): () => void
-  snapshot(): readonly FamilySnapshot[]
 }
 
-interface Cell {
-  readonly labels: readonly string[]
-  value: number
-  buckets: number[] | undefined
+export interface MetricsRegistry extends MetricFamilies {
+  /** Calls `collect` before each reading, for values that are read rather than counted. Returns the function that ends that. */
+  beforeCollect(collect: () => void): () => void
+  /**
+   * Takes up what a worker counts; `port` is the other end of the one given to `createThreadMetrics`. Values of equal labels are summed
+   * over the threads. Once the thread has ended (which closes the port) or the link is disposed of, its counters and histograms stay
+   * counted and its gauges are gone. Throws when the thread gives a family another type, labels or bounds than it has here.
+   */
+  addThread(port: MessagePort): Disposable
+  snapshot(): readonly FamilySnapshot[]
+  /** What `snapshot` gives, read piece by piece: for exposing much without holding up the process. */
+  collect(): Iterable<LiveFamily>
 }
 
 export function createMetricsRegistry(): MetricsRegistry {
-  const families = new Map<string, () => FamilySnapshot>()
+  const merged = createMergedFamilies()
   const collectors = new Set<() => void>()
-
-  function family<L extends string, S>(
-    options: FamilyOptions<L>,
-    type: FamilySnapshot['type'],
-    bounds: readonly number[],
-    open: (cell: Cell) => S,
-  ): Family<L, S> {
-    const { name, help, labels: labelNames = [] } = options
-    if (!/^[a-zA-Z_:][a-zA-Z0-9_:]*$/.test(name)) throw new Error(`invalid metric name '${name}'`)
-    if (families.has(name)) throw new Error(`metric ${name} is registered twice`)
-    const cells = new Map<string, { readonly cell: Cell; readonly series: S }>()
-    const keyOf = (labels: LabelValues<L>): string => {
-      let key = ''
-      for (const label of labelNames) key += `${labels[label]}\u0000`
-      return key
-    }
-    families.set(name, () => ({
-      name,
-      help,
-      type,
-      labelNames,
-      bounds,
-      series: [...cells.values()].map(({ cell }) => cell),
-    }))
-    return {
-      name,
-      with(labels) {
-        const key = keyOf(labels)
-        const known = cells.get(key)
-        if (known !== undefined) return known.series
-        const cell: Cell = {
-          labels: labelNames.map((label) => labels[label]),
-          value: 0,
-          buckets: type === 'histogram' ? new Array<number>(bounds.length + 1).fill(0) : undefined,
-        }
-        const series = open(cell)
-        cells.set(key, { cell, series })
-        return series
-      },
-      remove: (labels) => void cells.delete(keyOf(labels)),
-      clear: () => cells.clear(),
-    }
+  const own = {}
+  const cells = createCells((bytes) => new ArrayBuffer(bytes))
+  const registered = new Set<string>()
+  const families = createFamilies({
+    declare(shape) {
+      if (registered.has(shape.name)) throw new Error(`metric ${shape.name} is registered twice`)
+      registered.add(shape.name)
+      const family = merged.declare(shape)
+      return {
+        open(key) {
+          const place = cells.take(family.cells)
+          family.hold(key, own, place)
+          return place
+        },
+        close(key, place) {
+          family.release(key, own)
+          cells.give(place, family.cells)
+        },
+      }
+    },
+  })
+  function collect(): Iterable<LiveFamily> {
+    for (const prepare of collectors) prepare()
+    return merged.read()
   }
-
   return {
-    counter: (options) =>
-      family(options, 'counter', [], (cell) => ({
-        inc(by = 1) {
-          if (by > 0) cell.value += by
-        },
-      })),
-    gauge: (options) =>
-      family(options, 'gauge', [], (cell) => ({
-        set(value) {
-          cell.value = value
-        },
-        inc(by = 1) {
-          cell.value += by
-        },
-        dec(by = 1) {
-          cell.value -= by
-        },
-      })),
-    histogram: (options) =>
-      family(options, 'histogram', options.bounds, (cell) => ({
-        observe(value) {
-          const index = options.bounds.findIndex((bound) => value <= bound)
-          const at = index < 0 ? options.bounds.length : index
-          if (cell.buckets !== undefined) cell.buckets[at] = (cell.buckets[at] ?? 0) + 1
-          cell.value += value
-        },
-      })),
-    beforeCollect(collect) {
-      collectors.add(collect)
-      return () => void collectors.delete(collect)
+    ...families,
+    beforeCollect(prepare) {
+      collectors.add(prepare)
+      return () => void collectors.delete(prepare)
     },
-    snapshot() {
-      for (const collect of collectors) collect()
-      return [...families.values()].map((read) => read()).filter(({ series }) => series.length > 0)
-    },
+    addThread: (port) => followThreadMetrics(port, merged),
+    collect,
+    snapshot: () =>
+      [...collect()]
+        .map((family) => ({ ...family, series: [...family.series] }))
+        .filter(({ series }) => series.length > 0),
   }
 }

@@ -3,8 +3,8 @@ import { write, writeSync } from 'node:fs'
 import { setTimeout as delay } from 'node:timers/promises'
 
 export interface LogSink {
-  /** Takes a line (with its newline) or, when the queue is full, drops and counts it. Never waits, never throws. */
-  write(line: string): void
+  /** Takes a line (with its newline), or so many lines at once, or, when the queue is full, drops and counts them. Never waits, never throws. */
+  write(text: string, lines?: number): void
   /** Lines lost so far: the queue was full, or the descriptor refused them. */
   readonly dropped: number
   /** Resolves when everything taken so far was written or given up. */
@@ -25,6 +25,7 @@ export interface FdSinkOptions {
 
 const batchLength = 64 * 1024
 const retryMs = 20
+const lastRetries = 25
 
 /** A sink on a file descriptor. Node writes to pipes synchronously through process.stdout; this one writes from the thread pool. */
 export function createFdSink(options: FdSinkOptions): LogSink {
@@ -34,39 +35,45 @@ export function createFdSink(options: FdSinkOptions): LogSink {
     maxLength = 16 * 1024 * 1024,
     dropReport = (count) => `${count} log lines dropped\n`,
   } = options
-  let queue: string[] = []
+  let queue: { readonly text: string; readonly lines: number }[] = []
+  let queuedLines = 0
   let length = 0
   let dropped = 0
   let reported = 0
   let writing: Promise<void> | undefined
   let inFlight: Buffer = Buffer.alloc(0)
 
-  function takeBatch(): Buffer {
+  function takeBatch(): number {
     let text = ''
     let taken = 0
-    if (dropped > reported && queue.length < maxLines / 2) {
+    let lines = 0
+    if (dropped > reported && queuedLines < maxLines / 2) {
       text = dropReport(dropped - reported)
       reported = dropped
     }
-    while (taken < queue.length && text.length < batchLength) text += queue[taken++]
-    const lines = queue.slice(0, taken)
+    for (const entry of queue) {
+      if (text.length >= batchLength) break
+      text += entry.text
+      length -= entry.text.length
+      lines += entry.lines
+      taken += 1
+    }
     queue = queue.slice(taken)
-    for (const line of lines) length -= line.length
-    return Buffer.from(text)
+    queuedLines -= lines
+    inFlight = Buffer.from(text)
+    return lines
   }
 
   async function drain(): Promise<void> {
     await Promise.resolve()
     while (queue.length > 0) {
-      const lines = queue.length
-      inFlight = takeBatch()
-      const taken = lines - queue.length
+      const lines = takeBatch()
       while (inFlight.length > 0) {
         const outcome = await writeSome(fd, inFlight)
         if (outcome.kind === 'written') inFlight = inFlight.subarray(outcome.bytes)
         else if (outcome.kind === 'again') await delay(retryMs, undefined, { ref: false })
         else {
-          dropped += taken
+          dropped += lines
           inFlight = inFlight.subarray(inFlight.length)
         }
       }
@@ -75,13 +82,14 @@ export function createFdSink(options: FdSinkOptions): LogSink {
   }
 
   return {
-    write(line) {
-      if (queue.length >= maxLines || length + line.length > maxLength) {
-        dropped += 1
+    write(text, lines = 1) {
+      if (queuedLines + lines > maxLines || length + text.length > maxLength) {
+        dropped += lines
         return
       }
-      queue.push(line)
-      length += line.length
+      queue.push({ text, lines })
+      queuedLines += lines
+      length += text.length
       writing ??= drain()
     },
     get dropped() {
@@ -91,15 +99,28 @@ export function createFdSink(options: FdSinkOptions): LogSink {
       while (writing !== undefined) await writing
     },
     flushSync() {
-      const rest = Buffer.from(queue.join(''))
+      const rest = Buffer.from(queue.map(({ text }) => text).join(''))
       queue = []
+      queuedLines = 0
       length = 0
-      try {
-        writeSync(fd, rest)
-      } catch {
-        // The reader is gone or full, and this process is about to be.
-      }
+      writeAllSync(fd, rest)
     },
+  }
+}
+
+/** Gives up when the reader is gone, or takes nothing for a while. */
+function writeAllSync(fd: number, bytes: Buffer): void {
+  const pause = new Int32Array(new SharedArrayBuffer(4))
+  let rest = bytes
+  for (let waits = 0; rest.length > 0 && waits < lastRetries; ) {
+    try {
+      rest = rest.subarray(writeSync(fd, rest))
+      waits = 0
+    } catch (error) {
+      if (!(error instanceof Error && 'code' in error && error.code === 'EAGAIN')) return
+      Atomics.wait(pause, 0, 0, retryMs)
+      waits += 1
+    }
   }
 }
 

@@ -1,7 +1,14 @@
 // The node proxy as one process: puts its parts together in the order they need each other, and takes them down again.
 import { closeSync, readFileSync } from 'node:fs'
 import { createSocket, openNetworkNamespace, raiseDescriptorLimit, runInNamespace } from '../linux/index.ts'
-import { createMetricsRegistry, type Logging, registerProcessMetrics, type Scope } from '../observability/index.ts'
+import {
+  createMetricsRegistry,
+  type Logging,
+  registerLogMetrics,
+  registerProcessMetrics,
+  type Scope,
+  startEventLoopMetrics,
+} from '../observability/index.ts'
 import type { VersionFacts } from './admin/index.ts'
 import { type CertificateSource, openCertificateSource } from './certificate-source.ts'
 import { openRevocations, type Revocations } from './certificates/index.ts'
@@ -54,6 +61,8 @@ export async function runZtunnel(
   const stopping = AbortSignal.any([signal, shutdown.signal])
   const registry = createMetricsRegistry()
   registerProcessMetrics(registry)
+  registerLogMetrics(registry, logging)
+  stack.use(startEventLoopMetrics(registry, 'main'))
   const metrics = createZtunnelMetrics(registry, { istioVersion: config.istioVersion })
   const readiness = createReadiness()
   const state = createMeshState(config.node === undefined ? {} : { node: config.node })

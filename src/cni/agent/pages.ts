@@ -10,11 +10,11 @@ export interface Page {
 /** Serves the pages on all addresses until disposed. */
 export async function servePages(
   port: number,
-  page: (path: string, accept: string | undefined) => Page | undefined,
+  page: (path: string, accept: string | undefined) => Page | undefined | Promise<Page | undefined>,
 ): Promise<AsyncDisposable & { readonly port: number }> {
-  const answer: typeof page = (path, accept) => {
+  const answer = async (path: string, accept: string | undefined): Promise<Page> => {
     try {
-      return page(path, accept)
+      return (await page(path, accept)) ?? { status: 404, type: 'text/plain', body: 'not found' }
     } catch (error) {
       return { status: 500, type: 'text/plain', body: (error as Error).message }
     }
@@ -22,8 +22,9 @@ export async function servePages(
   const server: Server = createServer((request, response) => {
     // Not through URL, which throws for some of what a client may send.
     const [path = ''] = (request.url ?? '').split('?')
-    const found = answer(path, request.headers.accept) ?? { status: 404, type: 'text/plain', body: 'not found' }
-    response.writeHead(found.status, { 'content-type': found.type }).end(found.body)
+    void answer(path, request.headers.accept).then(({ status, type, body }) =>
+      response.writeHead(status, { 'content-type': type }).end(body),
+    )
   })
   await new Promise<void>((resolve, reject) => {
     server.once('error', reject)

@@ -38,10 +38,10 @@ export async function runAgent(options: AgentOptions): Promise<void> {
   const state = { watchReady: !settings.ambientEnabled, installReady: () => false }
   await using stack = new AsyncDisposableStack()
   stack.use(
-    await servePages(settings.monitoringPort, (path, accept) => {
+    await servePages(settings.monitoringPort, async (path, accept) => {
       if (path !== '/metrics') return undefined
       const format = negotiateExposition(accept)
-      return { status: 200, type: expositionContentType[format], body: renderMetrics(metrics.registry, format) }
+      return { status: 200, type: expositionContentType[format], body: await renderMetrics(metrics.registry, format) }
     }),
   )
   stack.use(

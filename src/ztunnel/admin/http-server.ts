@@ -1,12 +1,14 @@
 // A small HTTP/1.1 server: a table of paths, bounded requests, and a close that leaves nothing behind.
-import { createServer, type IncomingMessage, type Server } from 'node:http'
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
+import { pipeline, Readable } from 'node:stream'
 import { formatAddress } from '../state/index.ts'
 
 export interface HttpAnswer {
   readonly status: number
   readonly contentType?: string
   readonly headers?: Readonly<Record<string, string>>
-  readonly body?: string | Uint8Array
+  /** A stream is read as fast as the client takes it. */
+  readonly body?: string | Uint8Array | Readable
 }
 
 export interface HttpRequest {
@@ -27,6 +29,8 @@ export interface HttpServer extends AsyncDisposable {
 
 const headersTimeoutMs = 2000
 const maxHeaderBytes = 8 * 1024
+/** A client that takes nothing for so long is not waited for. */
+const stalledMs = 30_000
 
 /** Binds one address. Rejects with `failed to bind to address <addr>: <os error>`. */
 export async function startHttpServer(routes: Routes, address: { ip: string; port: number }): Promise<HttpServer> {
@@ -35,15 +39,7 @@ export async function startHttpServer(routes: Routes, address: { ip: string; por
     (request, response) => {
       request.resume()
       answer(routes, request).then(
-        ({ status, contentType, headers, body = '' }) => {
-          const length = typeof body === 'string' ? Buffer.byteLength(body) : body.length
-          response.writeHead(status, {
-            ...(contentType === undefined ? {} : { 'content-type': contentType }),
-            'content-length': length,
-            ...headers,
-          })
-          response.end(request.method === 'HEAD' ? undefined : body)
-        },
+        (answer) => send(answer, response, request.method === 'HEAD'),
         (error: unknown) => {
           const message = error instanceof Error ? error.message : String(error)
           response.writeHead(500, { 'content-type': 'text/plain; charset=utf-8' }).end(message)
@@ -61,6 +57,24 @@ export async function startHttpServer(routes: Routes, address: { ip: string; por
       await closed
     },
   }
+}
+
+function send({ status, contentType, headers, body = '' }: HttpAnswer, to: ServerResponse, headOnly: boolean): void {
+  const head = { ...(contentType === undefined ? {} : { 'content-type': contentType }), ...headers }
+  if (!(body instanceof Readable)) {
+    const length = typeof body === 'string' ? Buffer.byteLength(body) : body.length
+    to.writeHead(status, { 'content-length': length, ...head }).end(headOnly ? undefined : body)
+    return
+  }
+  to.writeHead(status, head)
+  if (headOnly) {
+    body.destroy()
+    to.end()
+    return
+  }
+  to.setTimeout(stalledMs, () => to.destroy())
+  // Half an answer must not look whole: a failure cuts the connection, which the pipeline does.
+  pipeline(body, to, () => undefined)
 }
 
 async function answer(routes: Routes, request: IncomingMessage): Promise<HttpAnswer> {

@@ -1,13 +1,13 @@
 // The paths of the admin, stats and readiness servers.
 
-import { promisify } from 'node:util'
-import { brotliCompress, constants, deflate, gzip, zstdCompress } from 'node:zlib'
+import { pipeline, Readable } from 'node:stream'
+import { constants, createBrotliCompress, createDeflate, createGzip, createZstdCompress } from 'node:zlib'
 import {
   expositionContentType,
   type Logging,
   type MetricsRegistry,
   negotiateExposition,
-  renderMetrics,
+  streamMetrics,
 } from '../../observability/index.ts'
 import { type ConfigDumpSources, dumpAll } from './config-dump.ts'
 import { createHeapProfiling } from './heap.ts'
@@ -54,13 +54,14 @@ export function adminRoutes({ logging, dump, shutDown }: AdminOptions): Routes {
 
 /** Port 15020. */
 export function statsRoutes(registry: MetricsRegistry): Routes {
-  const serve: Handle = async ({ headers }) => {
+  const serve: Handle = ({ headers }) => {
     const format = negotiateExposition(headers.accept)
-    const text = Buffer.from(renderMetrics(registry, format))
+    const text = Readable.from(streamMetrics(registry, format))
     const encoding = chooseEncoding(headers['accept-encoding'])
     const contentType = expositionContentType[format]
     if (encoding === undefined) return { status: 200, contentType, body: text }
-    const body = await compressors[encoding](text)
+    // A failure ends the compressor too, which is where it is seen.
+    const body = pipeline(text, compressors[encoding](), () => undefined)
     return { status: 200, contentType, headers: { 'content-encoding': encoding, vary: 'accept-encoding' }, body }
   }
   return new Map([
@@ -85,10 +86,10 @@ export function readinessRoutes(readiness: { pending(): readonly string[] }): Ro
 
 // Scrapes are frequent: compress fast rather than well.
 const compressors = {
-  gzip: (bytes: Buffer) => promisify(gzip)(bytes, { level: 1 }),
-  zstd: (bytes: Buffer) => promisify(zstdCompress)(bytes),
-  br: (bytes: Buffer) => promisify(brotliCompress)(bytes, { params: { [constants.BROTLI_PARAM_QUALITY]: 1 } }),
-  deflate: (bytes: Buffer) => promisify(deflate)(bytes, { level: 1 }),
+  gzip: () => createGzip({ level: 1 }),
+  zstd: () => createZstdCompress(),
+  br: () => createBrotliCompress({ params: { [constants.BROTLI_PARAM_QUALITY]: 1 } }),
+  deflate: () => createDeflate({ level: 1 }),
 } as const
 
 type Encoding = keyof typeof compressors

@@ -1,5 +1,5 @@
 // The metric families of the node proxy.
-import type { Counter, Gauge, Histogram, MetricsRegistry } from '../../observability/index.ts'
+import type { Counter, Gauge, Histogram, MetricFamilies } from '../../observability/index.ts'
 import { sourceLabelNames, trafficLabelNames } from './labels.ts'
 
 type TrafficLabel = (typeof trafficLabelNames)[number]
@@ -41,17 +41,19 @@ const dns: { readonly labels: readonly DnsLabel[] } = {
   labels: ['request_query_type', 'request_protocol', 'source_canonical_service', 'source_canonical_revision'],
 }
 
-/** Registers every family, and the build gauge with its one value. */
-export function createZtunnelMetrics(registry: MetricsRegistry, build: BuildFacts): ZtunnelMetrics {
+/** Registers every family; with `build`, which the main thread alone gives, also the build gauge with its one value. */
+export function createZtunnelMetrics(registry: MetricFamilies, build?: BuildFacts): ZtunnelMetrics {
   const unstable = (help: string): string => `${help} (unstable)`
-  registry
-    .gauge({
-      name: 'istio_build',
-      help: 'Istio component build info',
-      labels: ['component', 'tag'],
-    })
-    .with({ component: 'ztunnel', tag: build.istioVersion })
-    .set(1)
+  if (build !== undefined) {
+    registry
+      .gauge({
+        name: 'istio_build',
+        help: 'Istio component build info',
+        labels: ['component', 'tag'],
+      })
+      .with({ component: 'ztunnel', tag: build.istioVersion })
+      .set(1)
+  }
   const counter = <L extends string>(name: string, help: string, labels: readonly L[]) =>
     registry.counter({ name, help, labels })
   return {
