@@ -7,7 +7,7 @@ const layers: readonly (readonly string[])[] = [
   ['commands'],
   ['istiod', 'ztunnel', 'proxy', 'agent', 'cni', 'standalone', 'dashboard', 'install'],
   ['discovery', 'config', 'analysis', 'xds', 'ca', 'injection', 'redirect', 'hbone', 'kube'],
-  ['collections', 'api', 'proto', 'linux', 'observability', 'util', 'grpc'],
+  ['collections', 'api', 'proto', 'linux', 'observability', 'shared-memory', 'util', 'grpc'],
 ]
 
 /** Imports within a layer: the room on the left may use those on the right. */

@@ -37,8 +37,8 @@ export function openCertificateSource(config: ZtunnelConfig, state: MeshState, l
   })
   const follow = config.mode === 'shared' ? createPrefetch(manager, config.node) : undefined
   for (const workload of state.workloads()) follow?.(undefined, workload)
-  const unfollow = state.subscribe(({ workloads }) => {
-    for (const change of workloads) follow?.(change.old, change.new)
+  const unfollow = state.subscribeLocal((changes) => {
+    for (const change of changes) follow?.(change.old, change.new)
   })
   const known = new WeakMap<WorkloadCertificate, TlsCredentials>()
   const authorities = createKnownAuthorities()

@@ -102,7 +102,8 @@ export function createDeltaClient(options: DeltaClientOptions): DeltaClient {
     } catch (error) {
       const reason = error instanceof Error ? error.message : String(error)
       log.error('an update could not be put into force', { type: update.typeUrl, reason })
-      return { rejected: update.resources.map(({ name }) => ({ name, reason })) }
+      const names = [...update.resources.map(({ name }) => name), ...update.removed]
+      return { rejected: names.map((name) => ({ name, reason })) }
     }
   }
 

@@ -41,15 +41,18 @@ export function unsubscribeRequest(held: Holdings, names: readonly string[]): De
   return request(held, { resourceNamesUnsubscribe: [...names] })
 }
 
-/** Records what of an update is in force. A rejected resource keeps no version, so that it is sent again after a reconnect. */
+/** Records what of an update is in force. A rejected resource keeps no version, so that it is sent again after a reconnect; one whose removal was rejected keeps its version, so that the removal is. */
 export function recordUpdate(held: Holdings, update: DeltaUpdate, verdict: DeltaVerdict): void {
   const rejected = new Set(verdict.rejected.map(({ name }) => name))
   for (const { name, version } of update.resources) {
     if (rejected.has(name)) held.versions.delete(name)
     else held.versions.set(name, version)
   }
-  for (const name of update.removed) held.versions.delete(name)
+  for (const name of update.removed) if (!rejected.has(name)) held.versions.delete(name)
 }
+
+/** So that a rejection of everything does not become a message as large as the push. */
+const mostTold = 200
 
 export function acknowledgement(
   held: { readonly typeUrl: string },
@@ -57,7 +60,9 @@ export function acknowledgement(
   verdict: DeltaVerdict,
 ): DeltaRequest {
   if (verdict.rejected.length === 0) return request(held, { responseNonce: nonce })
-  const message = verdict.rejected.map(({ name, reason }) => `${name}: ${reason}`).join('; ')
+  const told = verdict.rejected.slice(0, mostTold).map(({ name, reason }) => `${name}: ${reason}`)
+  const untold = verdict.rejected.length - told.length
+  const message = [...told, ...(untold > 0 ? [`and ${untold} more`] : [])].join('; ')
   // 3 is INVALID_ARGUMENT.
   return request(held, { responseNonce: nonce, errorDetail: { code: 3, message } })
 }

@@ -11,15 +11,17 @@ export {
 export { dumpLocalContent, dumpPolicy, dumpState, type StateDump } from './dump.ts'
 export { StateError } from './errors.ts'
 export type { MeshFollower, MeshPublication, MeshSignal, WaitOptions } from './follower.ts'
+export { unknownLocalWorkload } from './following.ts'
 export { type LocalContent, parseLocalFile, readLocalContent } from './local-file.ts'
+export { type MeshReader, openMeshReader } from './open-reader.ts'
 export {
   createMeshState,
   type MeshChange,
+  type MeshMemory,
   type MeshState,
   type MeshStateOptions,
   type MeshUpdate,
-  type Replaced,
-  unknownLocalWorkload,
 } from './store.ts'
 export { type MeshView, policyKey, serviceKey, usableEndpoints } from './view.ts'
+export type { Replaced } from './write-mesh.ts'
 export { addressTypeUrl, authorizationTypeUrl, createDeltaReceiver } from './xds.ts'

@@ -1,26 +1,25 @@
-// The mesh as the node proxy knows it: applies pushes as a whole, keeps the indices, tells what changed.
-import type { Endpoint, PodInfo, Policy, Service, Workload } from '../model.ts'
-import { StateError } from './errors.ts'
-import type { MeshFollower } from './follower.ts'
-import { createPolicyIndex } from './policy-index.ts'
-import { createServiceIndex, preferredService } from './service-index.ts'
+// The mesh as the node proxy knows it: applies pushes as a whole, in memory that all its threads read, and tells what changed.
+import { totalmem } from 'node:os'
+import { createSharedTables, type MemoryUsage, type SharedMemoryHandle } from '../../shared-memory/index.ts'
+import type { Policy, Service, Workload } from '../model.ts'
+import type { DecodedAddress } from './decode-address.ts'
+import type { MeshFollower, MeshPublication } from './follower.ts'
+import { createFollowing } from './following.ts'
+import { createMeshView, type LocalIdentity } from './mesh-view.ts'
+import { tableCount, tables } from './tables.ts'
 import { policyKey, serviceKey } from './view.ts'
-import { createWorkloadIndex } from './workload-index.ts'
+import { createMeshWriter, createNotes, type Replaced } from './write-mesh.ts'
 
 /** One push: everything in it becomes visible at once. Removals come after the rest. */
 export interface MeshUpdate {
-  readonly workloads?: readonly Workload[]
-  readonly services?: readonly Service[]
-  readonly policies?: readonly Policy[]
+  readonly workloads?: Iterable<Workload>
+  readonly services?: Iterable<Service>
+  /** Workloads and services as they come, after those above. */
+  readonly addresses?: Iterable<DecodedAddress>
+  readonly policies?: Iterable<Policy>
   /** Workload uids or `<namespace>/<hostname>` of services; unknown names are ignored. */
   readonly removedAddresses?: readonly string[]
   readonly removedPolicies?: readonly string[]
-}
-
-export interface Replaced<T> {
-  readonly key: string
-  readonly old?: T
-  readonly new?: T
 }
 
 /** What one push changed. */
@@ -30,161 +29,125 @@ export interface MeshChange {
   readonly policies: readonly Replaced<Policy>[]
 }
 
+/** The mesh for threads that only read it. It can be posted. */
+export type MeshMemory = SharedMemoryHandle
+
 export interface MeshStateOptions {
   /** The node whose workloads are local; without it all are. */
   readonly node?: string
+  /** How many threads besides this one read the mesh; 0. */
+  readonly readers?: number
+  /** The most memory that the mesh may take; by default half of what there is, at most 4 GiB. */
+  readonly limitBytes?: number
 }
 
 export interface MeshState extends MeshFollower {
+  /** Throws a SharedMemoryError `OUT_OF_MEMORY` when there is no room; what was before then stays. */
   apply(update: MeshUpdate): void
-  /** Makes the content exactly this. */
+  /** Makes the content exactly this. Throws as `apply` does. */
   replace(content: MeshUpdate): void
-  /** Calls the listener after each push, when the new state is in place. Returns the function that ends it. */
+  /**
+   * Calls the listener after each push, when the new state is in place. Returns the function that ends it. Only while there are such
+   * listeners are the values before and after gathered.
+   */
   subscribe(listener: (change: MeshChange) => void): () => void
+  /** The same of workloads of this node only. */
+  subscribeLocal(listener: (changes: readonly Replaced<Workload>[]) => void): () => void
   /** Whether a workload of this node still has the identity. */
-  hasLocalIdentity(identity: Pick<Workload, 'trustDomain' | 'namespace' | 'serviceAccount'>): boolean
+  hasLocalIdentity(identity: LocalIdentity): boolean
+  /** For `openMeshReader`. */
+  readonly memory: MeshMemory
+  /** Calls the listener after each push with what the readers are to be told. Returns the function that ends it. */
+  onPublish(listener: (publication: MeshPublication) => void): () => void
+  /** A thread that read the mesh has ended: it holds nothing any more. */
+  releaseReader(reader: number): void
+  usage(): MemoryUsage
 }
 
 export function createMeshState(options: MeshStateOptions = {}): MeshState {
-  const workloads = createWorkloadIndex(options.node)
-  const services = createServiceIndex()
-  const policies = createPolicyIndex()
+  const shared = createSharedTables({
+    tables: tableCount,
+    readers: options.readers ?? 0,
+    limitBytes: options.limitBytes ?? usualLimit(),
+  })
+  const view = createMeshView(shared.view)
+  const following = createFollowing(view)
   const listeners = new Set<(change: MeshChange) => void>()
+  const localListeners = new Set<(changes: readonly Replaced<Workload>[]) => void>()
+  const publishing = new Set<(publication: MeshPublication) => void>()
+  const { node = '' } = options
+  const isLocal = (workload: Workload): boolean => node === '' || workload.node === node
+  const write = createMeshWriter(isLocal)
 
   function apply(update: MeshUpdate): void {
-    const changed = {
-      workloads: new Map<string, Replaced<Workload>>(),
-      services: new Map<string, Replaced<Service>>(),
-      policies: new Map<string, Replaced<Policy>>(),
+    const changed = createNotes()
+    const wanted = {
+      all: listeners.size > 0,
+      local: (workload: Workload) => localListeners.size > 0 && isLocal(workload),
     }
-    for (const one of update.services ?? []) note(changed.services, serviceKey(one), services.put(one), one)
-    for (const one of update.workloads ?? []) note(changed.workloads, one.uid, workloads.put(one), one)
-    for (const one of update.policies ?? []) note(changed.policies, policyKey(one), policies.put(one), one)
-    for (const key of update.removedAddresses ?? []) {
-      const workload = workloads.remove(key)
-      if (workload !== undefined) {
-        note(changed.workloads, key, workload, undefined)
-        continue
+    const standpoint = shared.commit((transaction) => {
+      const change = write(transaction, changed, wanted)
+      for (const one of update.services ?? []) change.putService(one)
+      for (const one of update.workloads ?? []) change.putWorkload(one)
+      for (const one of update.addresses ?? []) {
+        if (one.kind === 'workload') change.putWorkload(one.workload)
+        else change.putService(one.service)
       }
-      const service = services.remove(key)
-      if (service !== undefined) note(changed.services, key, service, undefined)
-    }
-    for (const key of update.removedPolicies ?? []) {
-      const policy = policies.remove(key)
-      if (policy !== undefined) note(changed.policies, key, policy, undefined)
-    }
-    const change: MeshChange = {
+      for (const one of update.policies ?? []) change.putPolicy(one)
+      for (const key of update.removedAddresses ?? []) change.removeAddress(key)
+      for (const key of update.removedPolicies ?? []) change.removePolicy(key)
+    })
+    const { signal } = changed
+    for (const listener of [...publishing]) listener({ ...standpoint, signal })
+    following.signal(signal)
+    const all: MeshChange = {
       workloads: [...changed.workloads.values()],
       services: [...changed.services.values()],
       policies: [...changed.policies.values()],
     }
-    for (const listener of [...listeners]) listener(change)
+    for (const listener of [...listeners]) listener(all)
+    const local = all.workloads.filter((one) => [one.old, one.new].some((two) => two !== undefined && isLocal(two)))
+    for (const listener of [...localListeners]) listener(local)
   }
 
-  function endpoint(service: Service, uid: string): Endpoint | undefined {
-    const workload = workloads.get(uid)
-    if (workload === undefined) return undefined
-    const fixed = service.fixedEndpoints?.get(uid)
-    if (fixed !== undefined) return { workload, ports: fixed.ports, status: fixed.status }
-    const ports = workload.services.get(serviceKey(service))
-    return ports === undefined ? undefined : { workload, ports, status: workload.status }
+  const ending = <T>(set: Set<T>, listener: T): (() => void) => {
+    set.add(listener)
+    return () => void set.delete(listener)
   }
 
-  const state: MeshState = {
-    workload: (uid) => workloads.get(uid),
-    workloadByAddress: (network, ip) => workloads.byAddress(network, ip),
-    workloadByHostname: (namespace, hostname) => workloads.byHostname(namespace, hostname),
-    localWorkload: (pod) => workloads.local(pod),
-    hasLocalIdentity: (identity) => workloads.hasLocalIdentity(identity),
-    service: (key) => services.get(key),
-    serviceByVip: (network, ip, clientNamespace) => services.byVip(network, ip, clientNamespace),
-    serviceByHostname: (hostname, clientNamespace) => preferredService(services.byHostname(hostname), clientNamespace),
-    servicesByHostname: (hostname) => services.byHostname(hostname),
-    *endpoints(service) {
-      const key = serviceKey(service)
-      const fixed = service.fixedEndpoints
-      for (const workload of workloads.ofService(key)) {
-        if (fixed?.has(workload.uid)) continue
-        const ports = workload.services.get(key)
-        if (ports !== undefined) yield { workload, ports, status: workload.status }
-      }
-      for (const one of fixed?.values() ?? []) {
-        const workload = workloads.get(one.workloadUid)
-        if (workload !== undefined) yield { workload, ports: one.ports, status: one.status }
-      }
-    },
-    endpoint,
-    policy: (key) => policies.get(key),
-    policiesFor: (workload) => policies.forWorkload(workload),
-    workloads: () => workloads.values(),
-    services: () => services.values(),
-    policies: () => policies.values(),
-    *stagedServices() {
-      for (const [key, members] of workloads.memberships()) if (services.get(key) === undefined) yield [key, members]
-    },
+  return {
+    ...view,
+    onChange: following.onChange,
+    waitForLocalWorkload: following.waitForLocalWorkload,
     apply,
     replace(content) {
-      const keep = new Set([
-        ...(content.workloads ?? []).map((one) => one.uid),
-        ...(content.services ?? []).map(serviceKey),
-      ])
-      const keepPolicies = new Set((content.policies ?? []).map(policyKey))
-      const gone = [...workloads.values()].map((one) => one.uid).concat([...services.values()].map(serviceKey))
+      const workloads = [...(content.workloads ?? [])]
+      const services = [...(content.services ?? [])]
+      const policies = [...(content.policies ?? [])]
+      const keep = new Set([...workloads.map((one) => one.uid), ...services.map(serviceKey)])
+      const keepPolicies = new Set(policies.map(policyKey))
+      const keysOf = (table: number) => shared.view.leaves(table).map((leaf) => shared.view.keyOf(leaf))
       apply({
-        ...content,
-        removedAddresses: gone.filter((key) => !keep.has(key)),
-        removedPolicies: [...policies.values()].map(policyKey).filter((key) => !keepPolicies.has(key)),
+        workloads,
+        services,
+        policies,
+        removedAddresses: [...keysOf(tables.workloads), ...keysOf(tables.services)].filter((key) => !keep.has(key)),
+        removedPolicies: keysOf(tables.policies).filter((key) => !keepPolicies.has(key)),
       })
     },
-    subscribe(listener) {
-      listeners.add(listener)
-      return () => void listeners.delete(listener)
-    },
-    onChange: (listener) =>
-      state.subscribe(({ workloads, services, policies }) =>
-        listener({ workloads: workloads.length > 0, services: services.length > 0, policies: policies.length > 0 }),
-      ),
-    async waitForLocalWorkload(pod, { timeoutMs = 5000, signal } = {}) {
-      const present = workloads.local(pod)
-      if (present !== undefined) return present
-      signal?.throwIfAborted()
-      return await new Promise<Workload>((resolve, reject) => {
-        const end = (): void => {
-          clearTimeout(timer)
-          unsubscribe()
-          signal?.removeEventListener('abort', abort)
-        }
-        const timer = setTimeout(() => {
-          end()
-          reject(new StateError('UNKNOWN_LOCAL_WORKLOAD', unknownLocalWorkload(pod)))
-        }, timeoutMs)
-        const unsubscribe = state.subscribe((change) => {
-          const found = change.workloads.length === 0 ? undefined : workloads.local(pod)
-          if (found === undefined) return
-          end()
-          resolve(found)
-        })
-        const abort = (): void => {
-          end()
-          reject(new StateError('ABORTED', unknownLocalWorkload(pod), { cause: signal?.reason }))
-        }
-        signal?.addEventListener('abort', abort, { once: true })
-      })
-    },
+    subscribe: (listener) => ending(listeners, listener),
+    subscribeLocal: (listener) => ending(localListeners, listener),
+    memory: shared.handle,
+    onPublish: (listener) => ending(publishing, listener),
+    releaseReader: (reader) => shared.release(reader),
+    usage: () => shared.usage(),
   }
-  return state
 }
 
-/** The text of a failed wait for the workload of a pod. */
-export function unknownLocalWorkload(pod: PodInfo): string {
-  return `failed to fetch information about local workload: ${pod.serviceAccount}.${pod.namespace} (${pod.name})`
-}
+const gibibyte = 2 ** 30
 
-function note<T>(changes: Map<string, Replaced<T>>, key: string, old: T | undefined, now: T | undefined): void {
-  const before = changes.has(key) ? changes.get(key)?.old : old
-  changes.set(key, {
-    key,
-    ...(before === undefined ? {} : { old: before }),
-    ...(now === undefined ? {} : { new: now }),
-  })
+function usualLimit(): number {
+  const constrained = process.constrainedMemory()
+  const there = constrained > 0 && constrained < totalmem() ? constrained : totalmem()
+  return Math.min(4 * gibibyte, Math.floor(there / 2))
 }

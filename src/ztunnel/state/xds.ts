@@ -1,8 +1,8 @@
 // Delta xDS updates of the two types the node proxy reads → one change of the mesh state, and the verdict for the control plane.
-import type { Policy, Service, Workload } from '../model.ts'
-import { decodeAddress } from './decode-address.ts'
+import type { Policy } from '../model.ts'
+import { type DecodedAddress, decodeAddress } from './decode-address.ts'
 import { decodePolicy } from './decode-policy.ts'
-import { messageOf } from './errors.ts'
+import { StateError } from './errors.ts'
 import { createInterner, type Interner } from './intern.ts'
 import type { MeshState } from './store.ts'
 
@@ -15,13 +15,18 @@ interface DeltaUpdate {
   readonly removed: readonly string[]
 }
 
+interface Rejection {
+  readonly name: string
+  readonly reason: string
+}
+
 interface DeltaVerdict {
-  readonly rejected: readonly { readonly name: string; readonly reason: string }[]
+  readonly rejected: readonly Rejection[]
 }
 
 /**
- * Returns the function that applies one response. Everything is decoded before anything changes; a rejected resource leaves its previous
- * version in force and does not touch the others. A policy rejected before any version of it was accepted is enforced as the strictest
+ * Returns the function that applies one response, as a whole. A rejected resource leaves its previous version in force and does not touch
+ * the others. Throws as `apply` does when there is no room: then nothing of the response is in force. A policy rejected before any version of it was accepted is enforced as the strictest
  * policy of its action. Resources of other types are ignored.
  */
 export function createDeltaReceiver(state: MeshState): (update: DeltaUpdate) => DeltaVerdict {
@@ -39,25 +44,25 @@ export function createDeltaReceiver(state: MeshState): (update: DeltaUpdate) => 
 }
 
 function applyAddresses(state: MeshState, update: DeltaUpdate, interner: Interner): DeltaVerdict {
-  const workloads: Workload[] = []
-  const services: Service[] = []
-  const rejected: { name: string; reason: string }[] = []
-  for (const { name, body } of update.resources) {
-    try {
-      const decoded = decodeAddress(body, interner)
-      if (decoded.kind === 'workload') workloads.push(decoded.workload)
-      else services.push(decoded.service)
-    } catch (error) {
-      rejected.push({ name, reason: messageOf(error) })
+  const rejected: Rejection[] = []
+  /** One after the other, as they are stored: a push of many must not stand in memory decoded as a whole. */
+  function* decoded(): Generator<DecodedAddress> {
+    for (const { name, body } of update.resources) {
+      try {
+        yield decodeAddress(body, interner)
+      } catch (error) {
+        if (!(error instanceof StateError)) throw error
+        rejected.push({ name, reason: error.message })
+      }
     }
   }
-  state.apply({ workloads, services, removedAddresses: update.removed })
+  state.apply({ addresses: decoded(), removedAddresses: update.removed })
   return { rejected }
 }
 
 function applyPolicies(state: MeshState, update: DeltaUpdate): DeltaVerdict {
   const policies: Policy[] = []
-  const rejected: { name: string; reason: string }[] = []
+  const rejected: Rejection[] = []
   for (const { name, body } of update.resources) {
     const decoded = decodePolicy(body)
     if (decoded.kind === 'policy') {

@@ -1,0 +1,104 @@
+// Gives out blocks of the memory by size: small ones from slabs of one size, large ones as runs of pages. The writer's alone.
+import { growTo, type Memory, pageWords, wordBytes } from './memory.ts'
+import { createPages } from './pages.ts'
+import { createSlabs, type Slab, type Slabs } from './slabs.ts'
+
+export interface Arena {
+  /** A block of at least that many words, its kind and the generation written; the rest is whatever was there. */
+  allocate(words: number, kind: number, generation: number): number
+  /** Takes the block back. Blocks of its size can have its place at once, others after `settle`; until then it still looks free. */
+  free(block: number): void
+  settle(): void
+  /** How many words the block has room for. */
+  capacity(block: number): number
+  /** Of blocks given out. */
+  usedBytes(): number
+}
+
+const largestSmall = 1024
+/** In steps of two words up to 36, so that every branch fits well; then four steps each doubling. */
+const sizes: readonly number[] = sizeClasses()
+const classOfWords = classTable()
+/** In the bits of the first word above the kind: the size class; for a large block `large`, and above it the number of its pages. */
+const classShift = 2
+const classMask = 0xff
+const large = 0xff
+const pagesShift = 10
+
+export function createArena(memory: Memory, firstPage: number): Arena {
+  const pages = createPages(firstPage, (end) => extendTo(memory, end * pageWords * wordBytes))
+  const slabOf = new Map<number, Slab>()
+  const slabs = sizes.map((size) => createSlabs(memory, pages, slabOf, size))
+  let usedWords = 0
+
+  return {
+    allocate(words, kind, generation) {
+      let block: number
+      if (words <= largestSmall) {
+        const sizeClass = classOfWords[words] as number
+        block = (slabs[sizeClass] as Slabs).take()
+        memory.words[block] = kind | (sizeClass << classShift)
+        usedWords += sizes[sizeClass] as number
+      } else {
+        const count = Math.ceil(words / pageWords)
+        block = pages.take(count) * pageWords
+        memory.words[block] = kind | (large << classShift) | (count << pagesShift)
+        usedWords += count * pageWords
+      }
+      memory.words[block + 1] = generation
+      return block
+    },
+    free(block) {
+      const sizeClass = classOf(memory, block)
+      if (sizeClass === large) {
+        const count = pageCount(memory, block)
+        usedWords -= count * pageWords
+        memory.words[block + 1] = -1
+        pages.giveBack(block / pageWords, count)
+        return
+      }
+      usedWords -= sizes[sizeClass] as number
+      ;(slabs[sizeClass] as Slabs).giveBack(block)
+    },
+    settle: () => pages.settle(),
+    capacity(block) {
+      const sizeClass = classOf(memory, block)
+      return sizeClass === large ? pageCount(memory, block) * pageWords : (sizes[sizeClass] as number)
+    },
+    usedBytes: () => usedWords * wordBytes,
+  }
+}
+
+const classOf = (memory: Memory, block: number): number => ((memory.words[block] as number) >>> classShift) & classMask
+
+const pageCount = (memory: Memory, block: number): number => (memory.words[block] as number) >>> pagesShift
+
+const leastGrowth = 1024 * 1024
+
+/** By an eighth at a time, so that growing is rare. */
+function extendTo(memory: Memory, needed: number): void {
+  const { byteLength, maxByteLength } = memory.buffer
+  if (needed <= byteLength) return
+  const comfortable = Math.max(needed, byteLength + Math.max(leastGrowth, byteLength >>> 3))
+  const whole = Math.ceil(comfortable / (pageWords * wordBytes)) * pageWords * wordBytes
+  growTo(memory, needed > maxByteLength ? needed : Math.min(whole, maxByteLength))
+}
+
+function sizeClasses(): number[] {
+  const all: number[] = []
+  for (let words = 4; words <= 36; words += 2) all.push(words)
+  for (let base = 32; base < largestSmall; base *= 2) {
+    for (const quarter of [5, 6, 7, 8]) if ((base / 4) * quarter > 36) all.push((base / 4) * quarter)
+  }
+  return all
+}
+
+function classTable(): Uint8Array {
+  const table = new Uint8Array(largestSmall + 1)
+  let sizeClass = 0
+  for (let words = 0; words <= largestSmall; words += 1) {
+    if (words > (sizes[sizeClass] as number)) sizeClass += 1
+    table[words] = sizeClass
+  }
+  return table
+}
