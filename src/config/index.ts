@@ -12,7 +12,7 @@ export {
   mergeMeshConfig,
   readMeshConfig,
 } from './mesh-config.ts'
-export { type MeshNetworks, type MeshNetworksReading, readMeshNetworks } from './mesh-networks.ts'
+export { type MeshNetworks, type MeshNetworksReading, readMeshNetworks, repeatedRegistries } from './mesh-networks.ts'
 export {
   createProblemLog,
   type FieldProblem,

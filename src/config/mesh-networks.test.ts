@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import { readMeshNetworks } from './mesh-networks.ts'
+import { readMeshNetworks, repeatedRegistries } from './mesh-networks.ts'
 
 describe('mesh networks', () => {
   test('are none where nothing is written', () => {
@@ -11,6 +11,18 @@ describe('mesh networks', () => {
     const yaml =
       'networks: {n1: {endpoints: [{fromRegistry: c1}, {fromCidr: 10.0.0.0/8}], gateways: [{address: 1.2.3.4, port: 15443}]}}'
     assert.equal(readMeshNetworks(yaml, 'f').kind, 'read')
+  })
+
+  test('a list without a value is an empty one', () => {
+    const reading = readMeshNetworks('networks: {n1: {endpoints: , gateways: }}', 'f')
+    assert.deepEqual(reading, { kind: 'read', networks: { networks: { n1: {} } } })
+  })
+
+  test('name the clusters that several of them claim', () => {
+    const endpoints = [{ fromRegistry: 'c1' }]
+    assert.deepEqual(repeatedRegistries({ networks: { n1: { endpoints }, n2: { endpoints }, n3: {} } }), [
+      { registry: 'c1', counts: 'n1' },
+    ])
   })
 
   for (const [yaml, problem] of [

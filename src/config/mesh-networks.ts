@@ -35,7 +35,31 @@ export function readMeshNetworks(yaml: string, where: string): MeshNetworksReadi
   if (problems.length > 0) {
     return { kind: 'invalid', problem: problems.map((problem) => `${where}: ${problem}`).join('; ') }
   }
-  return { kind: 'read', networks: { networks: networks as MeshNetworks['networks'] } }
+  return { kind: 'read', networks: { networks: withoutNulls(networks as MeshNetworks['networks']) } }
+}
+
+/** A list that is written without a value is an empty one. */
+function withoutNulls(networks: MeshNetworks['networks']): MeshNetworks['networks'] {
+  return Object.fromEntries(
+    Object.entries(networks).map(([name, { endpoints, gateways }]) => [
+      name,
+      { ...(endpoints == null ? {} : { endpoints }), ...(gateways == null ? {} : { gateways }) },
+    ]),
+  )
+}
+
+/** Clusters that several networks claim, with the one that counts: the first. */
+export function repeatedRegistries({ networks }: MeshNetworks): { registry: string; counts: string }[] {
+  const first = new Map<string, string>()
+  const repeated = new Set<string>()
+  for (const [network, { endpoints }] of Object.entries(networks)) {
+    for (const { fromRegistry } of endpoints ?? []) {
+      if (fromRegistry === undefined) continue
+      if (first.has(fromRegistry)) repeated.add(fromRegistry)
+      else first.set(fromRegistry, network)
+    }
+  }
+  return [...repeated].map((registry) => ({ registry, counts: first.get(registry) ?? '' }))
 }
 
 function check(name: string, network: unknown, problems: string[]): void {

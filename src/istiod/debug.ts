@@ -4,7 +4,7 @@ import type { Authenticator } from '../ca/index.ts'
 import type { Graph } from '../collections/index.ts'
 import type { ProblemLog } from '../config/index.ts'
 import { problemText } from '../config/index.ts'
-import { type AmbientIndex, type AmbientInputs, viewAmbient } from '../discovery/ambient/index.ts'
+import { type AmbientIndex, type AmbientInputs, placeText, viewAmbient } from '../discovery/ambient/index.ts'
 import type { Connection, ResourceSource } from '../xds/index.ts'
 import { type DebugRights, type DebugView, viewOfRequest } from './debug-access.ts'
 import { jsonReply, type Reply, type Route, textReply } from './http-server.ts'
@@ -15,7 +15,7 @@ export interface DebugSources {
   readonly connections: () => readonly Connection[]
   readonly graph: Graph
   readonly inputs: AmbientInputs
-  readonly index: Pick<AmbientIndex, 'addresses' | 'authorizations'>
+  readonly index: Pick<AmbientIndex, 'addresses' | 'authorizations' | 'gateways' | 'unusedGateways'>
   readonly sources: readonly ResourceSource[]
   readonly meshConfig: () => unknown
   readonly meshNetworks: () => unknown
@@ -75,7 +75,7 @@ export function debugPages(sources: DebugSources): DebugPages {
       })),
     ),
     clusterz: page(() => [{ id: sources.clusterId, syncStatus: 'synced' }, ...sources.remoteClusters()]),
-    networkz: page(() => sources.meshNetworks()),
+    networkz: page(() => networksOf(sources)),
     mesh: page(() => sources.meshConfig()),
     revisionz: page(() => sources.revision()),
   }
@@ -94,6 +94,15 @@ export function debugRoutes(options: DebugOptions): (path: string) => Route | un
       if (caller.kind !== 'nothing') return page(url.searchParams, caller)
       return textReply(caller.status, caller.status === 401 ? 'authentication required\n' : 'forbidden\n')
     }
+  }
+}
+
+/** Mesh networks as they are written, and the gateways that node proxies use. */
+function networksOf({ meshNetworks, index }: DebugSources) {
+  return {
+    meshNetworks: meshNetworks(),
+    gateways: [...index.gateways.entries()].map(([, gateway]) => ({ ...gateway, place: placeText(gateway) })),
+    unused: [...index.unusedGateways.entries()].map(([, unused]) => unused),
   }
 }
 

@@ -11,7 +11,7 @@ import {
 } from '../ca/index.ts'
 import { createGraph, type Graph, pacedBy } from '../collections/index.ts'
 import { createProblemLog, loadSchemaProblems, type MeshConfig } from '../config/index.ts'
-import { createAmbientIndex, createAmbientInputs } from '../discovery/ambient/index.ts'
+import { type AmbientIndex, createAmbientIndex, createAmbientInputs } from '../discovery/ambient/index.ts'
 import { createKubeClient } from '../kube/index.ts'
 import {
   createMetricsRegistry,
@@ -125,8 +125,13 @@ export async function runDiscovery(options: DiscoveryProcess, signal: AbortSigna
       report: (report) => graphLog.error('a derivation failed', { ...summaryOf(report) }),
     })
     const inputs = createAmbientInputs(graph)
-    inputs.meshConfig.set(ambientMeshConfig(mesh.current))
-    stack.defer(mesh.subscribe((config) => inputs.meshConfig.set(ambientMeshConfig(config))))
+    const takeMesh = (): void =>
+      inputs.graph.transaction(() => {
+        inputs.meshConfig.set(ambientMeshConfig(mesh.current))
+        inputs.meshNetworks.set(mesh.networks)
+      })
+    takeMesh()
+    stack.defer(mesh.subscribe(takeMesh))
     const index = createAmbientIndex({ inputs, settings: settings.ambient })
 
     const problemLog = createProblemLog()
@@ -166,6 +171,8 @@ export async function runDiscovery(options: DiscoveryProcess, signal: AbortSigna
     await untilAborted(Promise.all([cluster.synced, remoteClusters.settled]), ending)
     inputs.markSynced()
     await untilAborted(index.whenSynced, ending)
+    // Not before: a gateway whose Service is not read yet only seems to lead nowhere.
+    stack.defer(logUnusedGateways(index, log))
     log.info('configuration is read', { server: client.server })
 
     const requestOf = (call: Parameters<typeof requestOfCall>[0]) =>
@@ -265,6 +272,15 @@ export async function runDiscovery(options: DiscoveryProcess, signal: AbortSigna
   } catch (error) {
     if (!ending.aborted) throw error
   }
+}
+
+function logUnusedGateways(index: AmbientIndex, log: Scope): () => void {
+  return index.unusedGateways.subscribe((changes) => {
+    for (const change of changes) {
+      if (change.kind !== 'removed')
+        log.warn('a gateway of mesh networks is not used by node proxies', { ...change.new })
+    }
+  })
 }
 
 function describeProcess(metrics: MetricsRegistry, version: string): void {

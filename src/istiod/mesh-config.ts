@@ -8,6 +8,7 @@ import {
   type MeshNetworks,
   mergeMeshConfig,
   readMeshNetworks,
+  repeatedRegistries,
 } from '../config/index.ts'
 import type { KubeClient } from '../kube/index.ts'
 import type { Scope } from '../observability/index.ts'
@@ -18,8 +19,8 @@ export interface MeshConfigInForce extends AsyncDisposable {
   readonly networks: MeshNetworks
   /** Resolves when all sources have been read once and are valid: without that, nothing may be served. */
   readonly synced: Promise<void>
-  /** Calls the listener with each new config. Returns the function that ends the subscription. */
-  subscribe(listener: (config: MeshConfig) => void): () => void
+  /** Calls the listener when the config or the networks in force are new. Returns the function that ends the subscription. */
+  subscribe(listener: () => void): () => void
 }
 
 type Settings = Pick<
@@ -41,7 +42,7 @@ interface Source {
 export function followMeshConfig(client: KubeClient, settings: Settings, log: Scope): MeshConfigInForce {
   const { namespace } = settings
   const defaults = defaultMeshConfig(namespace)
-  const listeners = new Set<(config: MeshConfig) => void>()
+  const listeners = new Set<() => void>()
   const stack = new AsyncDisposableStack()
   const valid = Promise.withResolvers<void>()
   let current = defaults
@@ -53,11 +54,13 @@ export function followMeshConfig(client: KubeClient, settings: Settings, log: Sc
     ...(settings.sharedMeshConfig === '' ? [] : [followConfigMap(settings.sharedMeshConfig, 'mesh', takeConfig)]),
     followFileOr(settings.meshConfigFile, () => followConfigMap(ownName, 'mesh', takeConfig), takeConfig),
   ]
-  const networkSource = followFileOr(
-    settings.meshNetworksFile,
-    () => followConfigMap(ownName, 'meshNetworks', takeNetworks),
-    takeNetworks,
-  )
+  // They are not merged: the first source that has any counts.
+  const networkSources = [
+    followFileOr(settings.meshNetworksFile, () => followConfigMap(ownName, 'meshNetworks', takeNetworks), takeNetworks),
+    ...(settings.sharedMeshConfig === ''
+      ? []
+      : [followConfigMap(settings.sharedMeshConfig, 'meshNetworks', takeNetworks)]),
+  ]
 
   function takeConfig(): void {
     if (!allRead) return
@@ -69,14 +72,27 @@ export function followMeshConfig(client: KubeClient, settings: Settings, log: Sc
     }
     current = reading.config
     valid.resolve()
-    for (const listener of [...listeners]) listener(current)
+    tell()
+  }
+
+  function tell(): void {
+    for (const listener of [...listeners]) listener()
   }
 
   function takeNetworks(): void {
     if (!allRead) return
-    const reading = readMeshNetworks(networkSource.text ?? '', networkSource.where)
-    if (reading.kind === 'read') networks = reading.networks
-    else log.error('the mesh networks are invalid; the last valid ones stay', { problem: reading.problem })
+    const [counting, ...others] = networkSources.filter(({ text = '' }) => text.trim() !== '')
+    for (const { where } of others) log.warn('mesh networks are written twice; the first count', { ignored: where })
+    const reading = readMeshNetworks(counting?.text ?? '', counting?.where ?? '')
+    if (reading.kind === 'invalid') {
+      log.error('the mesh networks are invalid; the last valid ones stay', { problem: reading.problem })
+      return
+    }
+    networks = reading.networks
+    for (const { registry, counts } of repeatedRegistries(networks)) {
+      log.warn('a cluster is on two mesh networks; the first counts', { cluster: registry, network: counts })
+    }
+    tell()
   }
 
   function followFileOr(path: string, otherwise: () => Source, changed: () => void): Source {
@@ -110,7 +126,7 @@ export function followMeshConfig(client: KubeClient, settings: Settings, log: Sc
   }
 
   async function readAll(): Promise<void> {
-    await Promise.all([...sources, networkSource].map(({ synced }) => synced))
+    await Promise.all([...sources, ...networkSources].map(({ synced }) => synced))
     allRead = true
     takeConfig()
     takeNetworks()

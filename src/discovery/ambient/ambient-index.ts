@@ -4,9 +4,10 @@ import type { ResourceSource } from '../../xds/index.ts'
 import { createBase } from './base.ts'
 import { type ObjectConditions, serviceEntryConditions, waypointBound } from './conditions.ts'
 import { encodeAuthorization, encodeService, encodeWorkload, equalEncoded } from './encoded.ts'
+import type { UnusedGateway } from './gateway-services.ts'
 import type { AmbientInputs } from './inputs.ts'
 import { type PublishedService, serviceKey, type WorkloadInfo } from './model.ts'
-import { compareGateways } from './networks.ts'
+import { compareGateways, type NetworkGateway } from './networks.ts'
 import { createObjectGraph } from './object-graph.ts'
 import { createPolicyGraph } from './policy-graph.ts'
 import { createServiceGraph } from './service-graph.ts'
@@ -25,6 +26,9 @@ export interface AmbientIndex {
   readonly conditions: Collection<ObjectConditions>
   /** Values of AuthorizationPolicies that were left out because they cannot be read, by input key. */
   readonly invalidPolicyValues: Collection<readonly string[]>
+  readonly gateways: Collection<NetworkGateway>
+  /** Gateways of mesh networks that node proxies cannot use, and why. */
+  readonly unusedGateways: Collection<UnusedGateway>
   /** True once every input has been read once. */
   readonly synced: boolean
   readonly whenSynced: Promise<void>
@@ -46,14 +50,16 @@ export function createAmbientIndex({
   const policies = createPolicyGraph(objects, base, services, settings)
   const { workloads, entryAttachments } = createWorkloadGraph(objects, base, services, policies, settings)
 
-  const isLocal = (info: WorkloadInfo, network: string): boolean => info.message.network === network
+  // Where nobody says which network this cluster is on, its workloads that no gateway leads to must be reached directly.
+  const isLocal = ({ message, cluster }: WorkloadInfo, network: string): boolean =>
+    message.network === network || (network === '' && cluster === clusterId && message.networkGateway === undefined)
   const isGateway = ({ message }: WorkloadInfo): boolean => message.uid.startsWith('NetworkGateway/')
   const elsewhere = graph.derive('workloads/elsewhere', workloads, (context, info) =>
-    multiNetwork && !isLocal(info, base.networkOf(context, clusterId)) && !isGateway(info) ? info : undefined,
+    multiNetwork && !isLocal(info, base.networks.networkOf(context, clusterId)) && !isGateway(info) ? info : undefined,
   )
   const here = multiNetwork
     ? graph.derive('workloads/here', workloads, (context, info) =>
-        isLocal(info, base.networkOf(context, clusterId)) || isGateway(info) ? info : undefined,
+        isLocal(info, base.networks.networkOf(context, clusterId)) || isGateway(info) ? info : undefined,
       )
     : workloads
   const elsewhereByService = graph.index('workloads/elsewhere/service', elsewhere, ({ message }) =>
@@ -71,10 +77,9 @@ export function createAmbientIndex({
   const serviceMessages = graph.derive('services/messages', served, (context, service, key) => {
     if (service.info.scope !== 'GLOBAL') return serviceMessage(service, [], [])
     const others = context.listBy(services.remoteByService, key)
-    const trustDomain = context.value(base.trustDomain) ?? defaultTrustDomain
     const identities = context.listBy(elsewhereByService, key, {
       select: ({ message }) =>
-        `spiffe://${trustDomain}/ns/${message.namespace}/sa/${message.serviceAccount || 'default'}`,
+        `spiffe://${message.trustDomain || defaultTrustDomain}/ns/${message.namespace}/sa/${message.serviceAccount || 'default'}`,
     })
     return serviceMessage(service, others, identities)
   })
@@ -87,14 +92,14 @@ export function createAmbientIndex({
     const [network, key] = [group.slice(0, at), group.slice(at + 1)]
     const service = context.get(served, key)
     if (service?.info.scope !== 'GLOBAL') return []
-    const [gateway] = context.listBy(base.gatewaysByNetwork, network).toSorted(compareGateways)
+    const [gateway] = context.listBy(base.networks.gatewaysByNetwork, network).toSorted(compareGateways)
     if (gateway === undefined) return []
     const message = splitHorizonWorkload(
       key,
       service,
       members.map((one) => one.message),
       gateway,
-      base.wireTrustDomain(context),
+      base.wireTrustDomain(context, gateway.cluster),
     )
     return [[message.uid, { cluster: gateway.cluster, message }] as const]
   })
@@ -122,6 +127,8 @@ export function createAmbientIndex({
     authorizations: authorizationSource(authorizations),
     conditions: createConditions(),
     invalidPolicyValues: policies.invalidValues,
+    gateways: base.networks.gateways,
+    unusedGateways: base.networks.unused,
     get synced() {
       return addresses.synced && authorizations.synced
     },

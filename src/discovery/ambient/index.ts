@@ -10,6 +10,7 @@ export { type AllocationOptions, allocationPatch, runAddressAllocation } from '.
 export { type AmbientIndex, createAmbientIndex } from './ambient-index.ts'
 export { type ObjectConditions, ownedConditionTypes } from './conditions.ts'
 export { type AmbientView, viewAmbient } from './debug-view.ts'
+export type { UnusedGateway } from './gateway-services.ts'
 export {
   type AmbientInputs,
   type AmbientKind,
@@ -21,5 +22,7 @@ export {
   type ObjectFeed,
 } from './inputs.ts'
 export { createKeptFields } from './kept.ts'
+export type { AmbientMeshNetworks } from './network-plan.ts'
+export { type NetworkGateway, placeText } from './networks.ts'
 export { type AmbientSettings, defaultAmbientSettings } from './settings.ts'
 export { addressTypeUrl, authorizationTypeUrl, workloadTypeUrl } from './sources.ts'

@@ -24,6 +24,7 @@ import type {
   WorkloadEntry,
 } from '../../api/index.ts'
 import type { Graph, InputCollection, InputSingleton } from '../../collections/index.ts'
+import type { AmbientMeshNetworks } from './network-plan.ts'
 
 export type Pod = KubeObject<PodSpec, PodStatus>
 export type Service = KubeObject<ServiceSpec, ServiceStatus>
@@ -102,6 +103,9 @@ export interface AmbientInputs {
   readonly graph: Graph
   readonly collections: { readonly [K in AmbientKind]: InputCollection<InCluster<AmbientObjects[K]>> }
   readonly meshConfig: InputSingleton<AmbientMeshConfig>
+  readonly meshNetworks: InputSingleton<AmbientMeshNetworks>
+  /** Trust domains of other clusters, by cluster; those of the mesh where there is none. */
+  readonly trustDomains: InputCollection<string>
   /** Where the objects of one kind and cluster go. Several changes in one `graph.transaction` make one wave. */
   feed<K extends AmbientKind>(cluster: string, kind: K): ObjectFeed<AmbientObjects[K]>
   /** Every kind of every cluster known at the start, and mesh config, have been read once. */
@@ -132,6 +136,8 @@ export function createAmbientInputs(graph: Graph): AmbientInputs {
     peerAuthentications: input('peerAuthentications'),
   }
   const meshConfig = graph.inputSingleton<AmbientMeshConfig>('inputs/meshConfig')
+  const meshNetworks = graph.inputSingleton<AmbientMeshNetworks>('inputs/meshNetworks')
+  const trustDomains = graph.input<string>('inputs/trustDomains')
 
   const feed = <K extends AmbientKind>(cluster: string, kind: K): ObjectFeed<AmbientObjects[K]> => {
     const collection: InputCollection<InCluster<AmbientObjects[K]>> = collections[kind]
@@ -151,15 +157,18 @@ export function createAmbientInputs(graph: Graph): AmbientInputs {
     graph,
     collections,
     meshConfig,
+    meshNetworks,
+    trustDomains,
     feed,
     markSynced: () =>
       graph.transaction(() => {
         for (const collection of Object.values(collections)) collection.markSynced()
-        meshConfig.markSynced()
+        for (const input of [meshConfig, meshNetworks, trustDomains]) input.markSynced()
       }),
     removeCluster: (cluster) =>
       graph.transaction(() => {
         for (const collection of Object.values<Removable>(collections)) removeAll(collection, cluster)
+        trustDomains.delete(cluster)
       }),
   }
 }

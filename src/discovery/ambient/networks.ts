@@ -10,6 +10,8 @@ import { waypointPort } from './waypoints/waypoint.ts'
 export const networkLabel = 'topology.istio.io/network'
 
 export interface NetworkGateway {
+  /** Which kind of object says it. */
+  readonly source: 'Gateway' | 'Service'
   readonly cluster: string
   readonly namespace: string
   readonly name: string
@@ -36,6 +38,7 @@ export function networkGateways({ cluster, object }: InCluster<Gateway>, configC
     if (address === undefined && type !== 'Hostname') return []
     return [
       {
+        source: 'Gateway',
         cluster,
         namespace: metadata.namespace ?? '',
         name: metadata.name,
@@ -53,9 +56,14 @@ export function placeText({ place }: NetworkGateway): string {
   return 'address' in place ? ipText(place.address) : place.hostname
 }
 
-/** Orders gateways alike on every replica. */
+/** Orders gateways alike on every replica: what is declared as a Gateway before what is known of a Service. */
 export function compareGateways(a: NetworkGateway, b: NetworkGateway): number {
-  return compareText(`${a.namespace}/${a.name}`, `${b.namespace}/${b.name}`) || compareText(placeText(a), placeText(b))
+  return (
+    compareText(a.source, b.source) ||
+    compareText(`${a.namespace}/${a.name}`, `${b.namespace}/${b.name}`) ||
+    compareText(placeText(a), placeText(b)) ||
+    compareText(a.cluster, b.cluster)
+  )
 }
 
 export function gatewayAddress({ namespace, network, place, hbonePort }: NetworkGateway): GatewayAddressInit {

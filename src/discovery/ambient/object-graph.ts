@@ -1,10 +1,9 @@
 // The objects that count: those in discovered namespaces and of this control plane's revision.
 import { type KubeObject, matchesLabelSelector } from '../../api/index.ts'
-import type { Collection, Graph, InputSingleton, ReadContext } from '../../collections/index.ts'
+import type { Collection, Graph, ReadContext } from '../../collections/index.ts'
 import {
   type AmbientInputs,
   type AmbientKind,
-  type AmbientMeshConfig,
   type AmbientObjects,
   ambientKinds,
   type InCluster,
@@ -12,10 +11,9 @@ import {
 } from './inputs.ts'
 import { type AmbientSettings, defaultRootNamespace } from './settings.ts'
 
-export interface AmbientObjectGraph {
+export interface AmbientObjectGraph extends Pick<AmbientInputs, 'meshConfig' | 'meshNetworks' | 'trustDomains'> {
   readonly graph: Graph
   readonly collections: { readonly [K in AmbientKind]: Collection<InCluster<AmbientObjects[K]>> }
-  readonly meshConfig: InputSingleton<AmbientMeshConfig>
 }
 
 export function createObjectGraph(inputs: AmbientInputs, settings: AmbientSettings): AmbientObjectGraph {
@@ -57,6 +55,8 @@ export function createObjectGraph(inputs: AmbientInputs, settings: AmbientSettin
   return {
     graph,
     meshConfig,
+    meshNetworks: inputs.meshNetworks,
+    trustDomains: inputs.trustDomains,
     collections: {
       namespaces: collections.namespaces,
       nodes: collections.nodes,

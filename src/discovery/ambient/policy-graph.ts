@@ -20,7 +20,7 @@ import { selectedLabels } from './policies/selection.ts'
 import { waypointAllow, waypointAllowKey } from './policies/waypoint-allow.ts'
 import { waypointAccepted } from './policies/waypoint-status.ts'
 import type { ServiceGraph } from './service-graph.ts'
-import { type AmbientSettings, defaultRootNamespace, defaultTrustDomain } from './settings.ts'
+import { type AmbientSettings, defaultRootNamespace } from './settings.ts'
 
 export interface PolicyGraph {
   /** By `<namespace>/<name>`. */
@@ -93,15 +93,29 @@ export function createPolicyGraph(
     const gateway = metadata.labels?.['gateway.networking.k8s.io/gateway-name']
     return settings.autoAllowWaypoints && gateway !== undefined ? [objectKey(cluster, metadata.namespace, gateway)] : []
   })
-  const fromWaypoints = graph.deriveMany('policies/waypoints', base.waypoints, (context, waypoint, key) => {
-    if (!settings.autoAllowWaypoints) return []
-    const accounts = context.listBy(podsOfWaypoints, key, {
-      select: ({ object }) => object.spec?.serviceAccountName ?? '',
-    })
-    const distinct = [...new Set(accounts)].filter((account) => account !== '').sort()
-    if (distinct.length === 0) return []
-    const trustDomain = context.value(base.trustDomain) ?? defaultTrustDomain
-    return [[waypointAllowKey(waypoint), waypointAllow(waypoint, distinct, trustDomain)] as const]
+  const principalsOfWaypoints = graph.derive(
+    'policies/waypoints/principals',
+    base.waypoints,
+    (context, waypoint, key) => {
+      if (!settings.autoAllowWaypoints) return undefined
+      const accounts = context.listBy(podsOfWaypoints, key, {
+        select: ({ object }) => object.spec?.serviceAccountName ?? '',
+      })
+      const trustDomain = base.trustDomainOf(context, waypoint.cluster)
+      const principals = [...new Set(accounts)]
+        .filter((account) => account !== '')
+        .map((account) => `${trustDomain}/ns/${waypoint.namespace}/sa/${account}`)
+      return principals.length === 0 ? undefined : { waypoint, principals }
+    },
+  )
+  // Waypoints of one name in several clusters are one to the workloads behind them.
+  const sameWaypoint = graph.group('policies/waypoints/name', principalsOfWaypoints, ({ waypoint }) => [
+    waypointAllowKey(waypoint),
+  ])
+  const fromWaypoints = graph.derive('policies/waypoints', sameWaypoint, (_, found) => {
+    const [first] = found
+    const principals = [...new Set(found.flatMap((one) => one.principals))].sort()
+    return first === undefined ? undefined : waypointAllow(first.waypoint, principals)
   })
   const authorizations = graph.join('policies', [fromPolicies, fromPeers, strict, fromWaypoints])
 

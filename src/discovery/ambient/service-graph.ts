@@ -46,7 +46,7 @@ export function createServiceGraph(inputs: AmbientObjectGraph, base: Base, setti
       : []
     return kubernetesService(service, {
       domainSuffix,
-      network: base.networkOf(context, cluster),
+      network: base.networks.networkOf(context, cluster),
       scope: multiNetwork
         ? scopeOf(scopes, base.namespaceLabels(context, cluster, namespace), object.metadata.labels ?? {})
         : 'LOCAL',
@@ -77,7 +77,7 @@ export function createServiceGraph(inputs: AmbientObjectGraph, base: Base, setti
     const namespace = entry.metadata.namespace ?? ''
     const services = serviceEntryServices(entry, {
       cluster: clusterId,
-      network: base.networkOf(context, clusterId),
+      network: base.networks.networkOf(context, clusterId),
       visibility,
       attachment,
       allocateAddresses,

@@ -1,5 +1,6 @@
 // From pods, entries, endpoints and slices to workloads.
 import type { Collection, ReadContext } from '../../collections/index.ts'
+import { parseIp } from './addresses.ts'
 import type { Base } from './base.ts'
 import { objectKey } from './inputs.ts'
 import { containsLabels } from './labels.ts'
@@ -71,8 +72,8 @@ export function createWorkloadGraph(
     const implicit = settings.autoAllowWaypoints ? waypointPolicies(context, own.services.keys(), attachment) : []
     return {
       network: own.network,
-      trustDomain: base.wireTrustDomain(context),
-      networkGateway: base.gatewayInto(context, own.network),
+      trustDomain: base.wireTrustDomain(context, own.cluster),
+      networkGateway: base.networks.gatewayInto(context, own.network),
       services: own.services,
       policies: [...policies.keysFor(context, own.namespace, own.labels), ...implicit],
       attachment,
@@ -125,10 +126,11 @@ export function createWorkloadGraph(
       const member = context.get(services.memberships, membershipKey(cluster, service))
       if (member?.kind === 'Service') join(member)
     }
+    const [address] = addresses
     const surroundings = surroundingsOf(context, {
       cluster,
       namespace,
-      network: base.networkOf(context, cluster),
+      network: base.networks.networkOfEndpoint(context, { cluster, labels, address }),
       labels,
       services: joined,
       attachment: attachmentOf(context, cluster, namespace, metadata),
@@ -163,7 +165,9 @@ export function createWorkloadGraph(
     const surroundings = surroundingsOf(context, {
       cluster: clusterId,
       namespace,
-      network: spec?.network || base.networkOf(context, clusterId),
+      network:
+        spec?.network ||
+        base.networks.networkOfEndpoint(context, { cluster: clusterId, labels, address: parseIp(spec?.address ?? '') }),
       labels,
       services: joined,
       attachment: context.get(entryAttachments, key) ?? { attachment: { kind: 'none' }, binding: undefined },
@@ -194,7 +198,13 @@ export function createWorkloadGraph(
       const surroundings = surroundingsOf(context, {
         cluster: clusterId,
         namespace,
-        network: endpoint.network || base.networkOf(context, clusterId),
+        network:
+          endpoint.network ||
+          base.networks.networkOfEndpoint(context, {
+            cluster: clusterId,
+            labels: endpoint.labels ?? {},
+            address: parseIp(endpoint.address ?? ''),
+          }),
         labels,
         services: joined,
         attachment:
@@ -213,14 +223,15 @@ export function createWorkloadGraph(
     const member =
       service === undefined ? undefined : context.get(services.memberships, membershipKey(cluster, service))
     if (member?.kind !== 'Service') return []
-    const network = base.networkOf(context, cluster)
-    return sliceWorkloads(slice, member, { network, trustDomain: base.wireTrustDomain(context) }).map(
+    const networkOf = (address: Uint8Array): string =>
+      base.networks.networkOfEndpoint(context, { cluster, labels: {}, address })
+    return sliceWorkloads(slice, member, { networkOf, trustDomain: base.wireTrustDomain(context, cluster) }).map(
       (message) => [message.uid, { cluster, message }] as const,
     )
   })
 
-  const gateways = graph.deriveMany('workloads/gateways', base.gateways, (context, gateway) => {
-    const message = gatewayWorkload(gateway, base.wireTrustDomain(context))
+  const gateways = graph.deriveMany('workloads/gateways', base.networks.gateways, (context, gateway) => {
+    const message = gatewayWorkload(gateway, base.wireTrustDomain(context, gateway.cluster))
     return [[message.uid, { cluster: gateway.cluster, message }] as const]
   })
 

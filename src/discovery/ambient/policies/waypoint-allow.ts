@@ -7,10 +7,10 @@ export function waypointAllowKey({ namespace, name }: Pick<Waypoint, 'namespace'
   return `${namespace}/${waypointAllowName({ namespace, name })}`
 }
 
+/** `principals`: those of the waypoint's pods, as policies write them. */
 export function waypointAllow(
-  { namespace, name }: Waypoint,
-  serviceAccounts: readonly string[],
-  trustDomain: string,
+  { namespace, name }: Pick<Waypoint, 'namespace' | 'name'>,
+  principals: readonly string[],
 ): security.Authorization {
   return create(security.AuthorizationSchema, {
     name: waypointAllowName({ namespace, name }),
@@ -23,8 +23,8 @@ export function waypointAllow(
           {
             matches: [
               {
-                principals: serviceAccounts.map((account) => ({
-                  matchType: { case: 'exact' as const, value: `${trustDomain}/ns/${namespace}/sa/${account}` },
+                principals: principals.map((principal) => ({
+                  matchType: { case: 'exact' as const, value: principal },
                 })),
               },
             ],

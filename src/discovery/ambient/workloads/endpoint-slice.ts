@@ -45,7 +45,7 @@ export function podReferences(
 export function sliceWorkloads(
   { cluster, object }: InCluster<EndpointSlice>,
   member: Membership,
-  surroundings: { readonly network: string; readonly trustDomain: string },
+  surroundings: { readonly networkOf: (address: Uint8Array) => string; readonly trustDomain: string },
 ): workload.Workload[] {
   const { metadata, ports } = object
   const namespace = metadata.namespace ?? ''
@@ -59,13 +59,14 @@ export function sliceWorkloads(
     const first = texts?.[0]
     if (targetRef?.kind === 'Pod' || first === undefined || workloads.has(first)) continue
     const addresses = texts.map(parseIp).filter((address) => address !== undefined)
-    if (addresses.length < texts.length) continue
+    const [address] = addresses
+    if (address === undefined || addresses.length < texts.length) continue
     const message = create(workload.WorkloadSchema, {
       uid: `${cluster}/discovery.k8s.io/EndpointSlice/${namespace}/${metadata.name}/${first}`,
       name: metadata.name,
       namespace,
       addresses,
-      network: surroundings.network,
+      network: surroundings.networkOf(address),
       trustDomain: surroundings.trustDomain,
       clusterId: cluster,
       status: conditions?.ready === false ? workload.WorkloadStatus.UNHEALTHY : workload.WorkloadStatus.HEALTHY,
