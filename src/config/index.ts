@@ -11,6 +11,7 @@ export {
   type MeshConfigReading,
   mergeMeshConfig,
   readMeshConfig,
+  readTrustDomain,
 } from './mesh-config.ts'
 export { type MeshNetworks, type MeshNetworksReading, readMeshNetworks, repeatedRegistries } from './mesh-networks.ts'
 export {

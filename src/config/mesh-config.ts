@@ -47,6 +47,13 @@ export function readMeshConfig(yaml: string, defaults: MeshConfig, where: string
   return mergeMeshConfig([{ yaml, where }], defaults)
 }
 
+/** The trust domain in the YAML of another cluster's mesh config; undefined where there is none to be read. */
+export function readTrustDomain(yaml: string | undefined): string | undefined {
+  if (yaml === undefined) return undefined
+  const reading = readMeshConfig(yaml, defaultMeshConfig(''), '')
+  return reading.kind === 'read' ? reading.config.trustDomain : undefined
+}
+
 export interface MeshConfigLayer {
   readonly yaml: string
   readonly where: string

@@ -33,8 +33,9 @@ import { jsonReply, type Route, serveHttp, textReply } from './http-server.ts'
 import { countInbound } from './inbound-metrics.ts'
 import { introspectionRoutes } from './introspection.ts'
 import { lead } from './leadership.ts'
-import { followMeshConfig } from './mesh-config.ts'
+import { followMeshConfig, meshConfigName } from './mesh-config.ts'
 import { followRemoteClusters } from './remote-clusters.ts'
+import { kubeconfigsOfPath, kubeconfigsOfSecrets } from './remote-kubeconfigs.ts'
 import { followRevisions } from './revisions.ts'
 import { followServingCertificate } from './serving-certificate.ts'
 import type { DiscoverySettings } from './settings.ts'
@@ -157,8 +158,12 @@ export async function runDiscovery(options: DiscoveryProcess, signal: AbortSigna
     const remoteClusters = stack.use(
       followRemoteClusters({
         ...reading,
-        client,
-        namespace: settings.clusterRegistriesNamespace,
+        kubeconfigs:
+          settings.remoteKubeconfigPath === ''
+            ? kubeconfigsOfSecrets(client, settings.clusterRegistriesNamespace)
+            : kubeconfigsOfPath(settings.remoteKubeconfigPath, logging.scope('clusters')),
+        systemNamespace: settings.namespace,
+        meshConfigName: meshConfigName(settings),
         localId: settings.clusterId,
         isMultiNetwork: settings.ambient.multiNetwork,
         allowedOptions: settings.allowedKubeconfigOptions,
@@ -259,7 +264,7 @@ export async function runDiscovery(options: DiscoveryProcess, signal: AbortSigna
       xds.close()
       await Promise.all([grpc.close(settings.shutdownMs), plain?.close(settings.shutdownMs)])
     })
-    const leadership = { settings, client, cluster, index, inputs, ca, problems: problemLog, log }
+    const leadership = { settings, client, cluster, remoteClusters, index, inputs, ca, problems: problemLog, log }
     stack.defer(running((until) => lead(leadership, until), ending, log))
 
     isReady = true

@@ -8,7 +8,10 @@ import type { Scope } from '../observability/index.ts'
 import type { OpenAuthority } from './authority.ts'
 import type { Cluster } from './cluster.ts'
 import { writeProblems } from './problem-writer.ts'
+import type { RemoteClusters } from './remote-clusters.ts'
+import { leadRemoteClusters } from './remote-leadership.ts'
 import { distributeRoot } from './root-distribution.ts'
+import { selectedNamespaces } from './selected-namespaces.ts'
 import type { DiscoverySettings } from './settings.ts'
 import { writeConditions } from './status-writer.ts'
 
@@ -16,6 +19,7 @@ export interface Leadership {
   readonly settings: DiscoverySettings
   readonly client: KubeClient
   readonly cluster: Cluster
+  readonly remoteClusters: Pick<RemoteClusters, 'read' | 'subscribe'>
   readonly index: AmbientIndex
   readonly inputs: AmbientInputs
   readonly ca: OpenAuthority
@@ -27,12 +31,11 @@ export interface Leadership {
 export async function lead(leadership: Leadership, signal: AbortSignal): Promise<void> {
   const { settings, client, log } = leadership
   if (!settings.leaderElection) return write(leadership, signal)
-  const suffix = settings.revision === 'default' ? '' : `-${settings.revision}`
   await runLeaderElection(
     {
       client,
       namespace: settings.namespace,
-      name: `lateen-leader${suffix}`,
+      name: leaseName(settings),
       identity: settings.podName,
       lead: (leading) => write(leadership, leading),
       log,
@@ -41,8 +44,13 @@ export async function lead(leadership: Leadership, signal: AbortSignal): Promise
   )
 }
 
+/** In every cluster the same, so that of several control planes that may lead one does. */
+function leaseName({ revision }: Pick<DiscoverySettings, 'revision'>): string {
+  return `lateen-leader${revision === 'default' ? '' : `-${revision}`}`
+}
+
 async function write(
-  { settings, client, cluster, index, inputs, ca, problems, log }: Leadership,
+  { settings, client, cluster, remoteClusters, index, inputs, ca, problems, log }: Leadership,
   signal: AbortSignal,
 ): Promise<void> {
   const allocation = settings.ambient.allocateAddresses
@@ -66,9 +74,24 @@ async function write(
         delay: (ms) => sleep(ms, undefined, { signal }),
       })
     : undefined
+  const selected = selectedNamespaces(inputs, settings.namespace)
+  const distribute = (to: KubeClient, namespaces: Cluster['informers']['namespaces'], until: AbortSignal) =>
+    distributeRoot(to, namespaces, selected, ca.authority, settings.certificates, log, until)
   try {
     await Promise.all([
-      distributeRoot(client, cluster.informers.namespaces, ca.authority, settings.certificates, log, signal),
+      distribute(client, cluster.informers.namespaces, signal),
+      leadRemoteClusters(
+        {
+          remoteClusters,
+          systemNamespace: settings.namespace,
+          localId: settings.clusterId,
+          leaseName: leaseName(settings),
+          identity: `${settings.clusterId}/${settings.podName}`,
+          lead: ({ connection }, leading) => distribute(connection.client, connection.namespaces, leading),
+          log,
+        },
+        signal,
+      ),
       ca.rotate(signal),
       writeProblems(client, problems, settings.podName, log, signal),
       ...(settings.writeStatus ? [writeConditions(client, cluster, index.conditions, log, signal)] : []),

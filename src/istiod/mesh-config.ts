@@ -39,6 +39,11 @@ interface Source {
   readonly synced: Promise<void>
 }
 
+/** Name of the ConfigMap with the mesh config of a revision. */
+export function meshConfigName({ revision }: Pick<DiscoverySettings, 'revision'>): string {
+  return revision === 'default' ? 'istio' : `istio-${revision}`
+}
+
 export function followMeshConfig(client: KubeClient, settings: Settings, log: Scope): MeshConfigInForce {
   const { namespace } = settings
   const defaults = defaultMeshConfig(namespace)
@@ -49,7 +54,7 @@ export function followMeshConfig(client: KubeClient, settings: Settings, log: Sc
   let networks: MeshNetworks = { networks: {} }
   let allRead = false
 
-  const ownName = settings.revision === 'default' ? 'istio' : `istio-${settings.revision}`
+  const ownName = meshConfigName(settings)
   const sources = [
     ...(settings.sharedMeshConfig === '' ? [] : [followConfigMap(settings.sharedMeshConfig, 'mesh', takeConfig)]),
     followFileOr(settings.meshConfigFile, () => followConfigMap(ownName, 'mesh', takeConfig), takeConfig),

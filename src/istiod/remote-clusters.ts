@@ -1,38 +1,21 @@
-// Other clusters of the mesh, from the kubeconfigs in Secrets: added, changed and removed while the process runs.
+// Other clusters of the mesh, from their kubeconfigs: added, changed and removed while the process runs.
 import { createHash } from 'node:crypto'
-import { type KubeObject, resources } from '../api/index.ts'
-import { createPodIndex, type PodIndex } from '../ca/index.ts'
-import { type FindProblems, followInformer, type ProblemLog } from '../config/index.ts'
-import {
-  type AmbientInputs,
-  type AmbientKind,
-  type AmbientObjects,
-  ambientKinds,
-  createKeptFields,
-} from '../discovery/ambient/index.ts'
-import { clientOf, connectionOfText, type Informer, type KubeClient } from '../kube/index.ts'
-import type { MetricsRegistry, Scope } from '../observability/index.ts'
-import { followOptions, type Inbound, indexPods } from './cluster.ts'
+import type { PodIndex } from '../ca/index.ts'
+import { clientOf, connectionOfText, type KubeClient } from '../kube/index.ts'
+import type { MetricsRegistry } from '../observability/index.ts'
+import { openRemoteConnection, type RemoteConnection, type RemoteReading } from './remote-connection.ts'
+import type { RemoteKubeconfigs } from './remote-kubeconfigs.ts'
 import { createRemoteMetrics } from './remote-metrics.ts'
 
-export interface RemoteClustersOptions {
-  readonly client: KubeClient
-  /** Where the Secrets are. */
-  readonly namespace: string
-  /** Secrets that name this cluster are left alone. */
+export interface RemoteClustersOptions extends RemoteReading {
+  readonly kubeconfigs: RemoteKubeconfigs
+  /** Kubeconfigs that name this cluster are left alone. */
   readonly localId: string
-  /** The mesh is made of all clusters; else the others only vouch for the tokens and pods of their own. */
-  readonly isMultiNetwork: boolean
   readonly allowedOptions: readonly string[]
   /** How long the start waits for a cluster; 0: as long as it takes. */
   readonly timeoutMs: number
   readonly userAgent: string
-  readonly inputs: AmbientInputs
-  readonly problems: FindProblems
-  readonly problemLog: ProblemLog
-  readonly inbound: Inbound
   readonly metrics: MetricsRegistry
-  readonly log: Scope
 }
 
 export type SyncStatus = 'synced' | 'syncing' | 'timeout' | 'closed'
@@ -41,6 +24,14 @@ export interface RemoteClusterStatus {
   readonly id: string
   readonly secretName: string
   readonly syncStatus: SyncStatus
+  /** Why its newest kubeconfig is not in use. */
+  readonly problem?: string
+}
+
+/** A cluster whose connection is in force. */
+export interface ReadCluster {
+  readonly id: string
+  readonly connection: Pick<RemoteConnection, 'client' | 'namespaces'>
 }
 
 export interface RemoteClusters extends AsyncDisposable {
@@ -50,27 +41,21 @@ export interface RemoteClusters extends AsyncDisposable {
   clientOf(id: string): KubeClient | undefined
   podsOf(id: string): PodIndex | undefined
   statuses(): readonly RemoteClusterStatus[]
-}
-
-interface Secret extends KubeObject {
-  data?: Record<string, string>
+  /** The clusters whose connections are in force. */
+  read(): readonly ReadCluster[]
+  /** Calls the listener when `read` may answer differently. */
+  subscribe(listener: () => void): () => void
 }
 
 interface Wanted {
+  /** Where the kubeconfig is from. */
   readonly secretName: string
   readonly kubeconfig: string
   readonly hash: string
 }
 
-/** One connection to a cluster with what is read through it. */
-interface Connected {
+interface Connected extends RemoteConnection {
   readonly wanted: Wanted
-  readonly client: KubeClient
-  readonly pods: PodIndex
-  readonly synced: Promise<void>
-  /** Makes the mesh see what this connection reads, in one step. */
-  attach(): void
-  close(): Promise<void>
 }
 
 interface Held {
@@ -79,69 +64,73 @@ interface Held {
   /** A newer one that is not read yet. */
   next?: Connected
   timedOut: boolean
+  /** A kubeconfig that could not be used. */
+  refused?: { readonly hash: string; readonly reason: string }
   /** Resolved when there is nothing to wait for any more. */
   readonly done: PromiseWithResolvers<void>
 }
 
 /** Starts at once. */
 export function followRemoteClusters(options: RemoteClustersOptions): RemoteClusters {
-  const { client, namespace, log, inputs } = options
+  const { log, inputs, kubeconfigs } = options
   const stack = new AsyncDisposableStack()
   const held = new Map<string, Held>()
   const complaints = new Set<string>()
   const metrics = createRemoteMetrics(options.metrics)
   const closing = new Set<Promise<void>>()
+  const listeners = new Set<() => void>()
   let closed = false
 
-  const secrets = stack.use(
-    client.informer<Secret>(resources.secrets, { namespace, labelSelector: 'istio/multiCluster=true' }),
-  )
+  function tell(): void {
+    for (const listener of [...listeners]) listener()
+  }
 
   function reconcile(): void {
-    const wanted = wantedClusters(secrets.list())
+    const wanted = wantedClusters()
     for (const id of held.keys()) if (!wanted.has(id)) remove(id)
     for (const [id, one] of wanted) {
       const known = held.get(id)
-      if ((known?.next ?? known?.current)?.wanted.hash === one.hash) continue
-      connect(id, one).catch((error: unknown) => {
-        complain(`${one.secretName} ${one.hash}`, 'a remote cluster cannot be used', {
-          cluster: id,
-          secret: one.secretName,
-          reason: error instanceof Error ? error.message : String(error),
-        })
-      })
+      if ((known?.next ?? known?.current)?.wanted.hash === one.hash) delete known?.refused
+      else if (known?.refused?.hash !== one.hash) connect(id, one).catch((error: unknown) => refuse(id, one, error))
     }
     metrics.counted(held.size)
   }
 
-  /** Of two Secrets with one cluster the one in force keeps it, else the first by name. */
-  function wantedClusters(list: readonly Secret[]): ReadonlyMap<string, Wanted> {
+  /** What is in force stays; where there is nothing, nothing is waited for. */
+  function refuse(id: string, { secretName, hash }: Wanted, error: unknown): void {
+    const reason = error instanceof Error ? error.message : String(error)
+    const entry = held.get(id)
+    if (entry !== undefined) {
+      entry.refused = { hash, reason }
+      entry.done.resolve()
+    }
+    if (entry?.current === undefined) metrics.synced(id, false)
+    log.error('a remote cluster cannot be used', { cluster: id, secret: secretName, reason })
+  }
+
+  /** Of two kubeconfigs for one cluster the one in force keeps it, else the first counts. */
+  function wantedClusters(): ReadonlyMap<string, Wanted> {
     const wanted = new Map<string, Wanted>()
-    const byName = [...list].sort((a, b) => (a.metadata.name < b.metadata.name ? -1 : 1))
-    for (const { metadata, data = {} } of byName) {
-      const secretName = `${metadata.namespace ?? ''}/${metadata.name}`
-      for (const [id, encoded] of Object.entries(data)) {
-        const kubeconfig = Buffer.from(encoded, 'base64').toString('utf8')
-        const hash = createHash('sha256').update(kubeconfig).digest('hex')
-        if (id === options.localId) {
-          complain(`local ${secretName}`, 'a Secret names this cluster as a remote one; it is left alone', {
-            cluster: id,
-            secret: secretName,
-          })
-          continue
-        }
-        const other = wanted.get(id)
-        const holder = held.get(id)?.current?.wanted.secretName
-        if (other !== undefined && secretName !== holder) {
-          complain(`twice ${id} ${secretName}`, 'two Secrets have one cluster; the first counts', {
-            cluster: id,
-            secret: secretName,
-            counts: other.secretName,
-          })
-          continue
-        }
-        wanted.set(id, { secretName, kubeconfig, hash })
+    for (const { clusterId: id, origin: secretName, text: kubeconfig } of kubeconfigs.list()) {
+      const hash = createHash('sha256').update(kubeconfig).digest('hex')
+      if (id === options.localId) {
+        complain(`local ${secretName}`, 'a kubeconfig names this cluster as a remote one; it is left alone', {
+          cluster: id,
+          secret: secretName,
+        })
+        continue
       }
+      const other = wanted.get(id)
+      const holder = held.get(id)?.current?.wanted.secretName
+      if (other !== undefined && secretName !== holder) {
+        complain(`twice ${id} ${secretName}`, 'two kubeconfigs are for one cluster; the first counts', {
+          cluster: id,
+          secret: secretName,
+          counts: other.secretName,
+        })
+        continue
+      }
+      wanted.set(id, { secretName, kubeconfig, hash })
     }
     return wanted
   }
@@ -155,13 +144,15 @@ export function followRemoteClusters(options: RemoteClustersOptions): RemoteClus
   async function connect(id: string, wanted: Wanted): Promise<void> {
     const known = held.get(id)
     metrics.event(known === undefined ? 'add' : 'update')
-    const where = `Secret ${wanted.secretName}: ${id}`
+    const where = `the kubeconfig of cluster ${id} in ${wanted.secretName}`
     // Held at once, so that a change while the kubeconfig is read finds it.
     const entry: Held = known ?? { timedOut: false, done: Promise.withResolvers<void>() }
     held.set(id, entry)
+    delete entry.refused
     const connection = await connectionOfText(wanted.kubeconfig, where, options.allowedOptions)
     if (closed || held.get(id) !== entry) return
-    const connected = open(id, clientOf(connection, { userAgent: options.userAgent, log }), wanted)
+    const client = clientOf(connection, { userAgent: options.userAgent, log })
+    const connected = { wanted, ...openRemoteConnection(id, client, options) }
     if (entry.next !== undefined) release(entry.next)
     entry.next = connected
     log.info('a remote cluster is being read', { cluster: id, secret: wanted.secretName, server: connection.server })
@@ -169,49 +160,6 @@ export function followRemoteClusters(options: RemoteClustersOptions): RemoteClus
       () => takeOver(id, entry, connected),
       () => {},
     )
-  }
-
-  function open(id: string, remote: KubeClient, wanted: Wanted): Connected {
-    const pods = createPodIndex()
-    const stops: (() => void)[] = []
-    const kinds = (Object.keys(ambientKinds) as AmbientKind[]).filter((kind) =>
-      options.isMultiNetwork ? ambientKinds[kind] === 'every-cluster' : kind === 'pods',
-    )
-    const kept = createKeptFields()
-    const attachments: (() => void)[] = []
-
-    function read<K extends AmbientKind>(kind: K): Informer<AmbientObjects[K]> {
-      const keep = kept[kind]
-      const informer = remote.informer<AmbientObjects[K]>(resources[kind], keep === undefined ? {} : { keep })
-      attachments.push(() => follow(kind, informer))
-      return informer
-    }
-
-    function follow<K extends AmbientKind>(kind: K, informer: Informer<AmbientObjects[K]>): void {
-      inputs.feed(id, kind).replace([])
-      const followed = followInformer<AmbientObjects[K]>({
-        ...followOptions(kind, { ...options, clusterId: id }),
-        informer,
-      })
-      stops.push(() => followed.stop())
-    }
-
-    const informers = kinds.filter((kind) => kind !== 'pods').map((kind) => read(kind))
-    const podInformer = read('pods')
-    stops.push(indexPods(podInformer, pods))
-    return {
-      wanted,
-      client: remote,
-      pods,
-      synced: Promise.all([podInformer, ...informers].map(({ synced }) => synced)).then(() => undefined),
-      attach() {
-        if (options.isMultiNetwork) for (const attachOne of attachments) attachOne()
-      },
-      async close() {
-        for (const stop of stops) stop()
-        await remote.close()
-      },
-    }
   }
 
   /** The old connection serves until the new one has read everything; what is the same in both is no change. */
@@ -226,6 +174,7 @@ export function followRemoteClusters(options: RemoteClustersOptions): RemoteClus
     if (old !== undefined) release(old)
     metrics.synced(id, true)
     log.info('a remote cluster is read', { cluster: id })
+    tell()
   }
 
   function remove(id: string): void {
@@ -237,6 +186,7 @@ export function followRemoteClusters(options: RemoteClustersOptions): RemoteClus
     for (const one of [entry?.current, entry?.next]) if (one !== undefined) release(one)
     inputs.removeCluster(id)
     log.info('a remote cluster was removed', { cluster: id })
+    tell()
   }
 
   function release(connected: Connected): void {
@@ -248,7 +198,7 @@ export function followRemoteClusters(options: RemoteClustersOptions): RemoteClus
   }
 
   async function settle(): Promise<void> {
-    await secrets.synced
+    await kubeconfigs.synced
     await Promise.all([...held].map(([id, entry]) => waitFor(id, entry)))
   }
 
@@ -265,7 +215,8 @@ export function followRemoteClusters(options: RemoteClustersOptions): RemoteClus
     clearTimeout(timer)
   }
 
-  stack.defer(secrets.subscribe(reconcile))
+  stack.use(kubeconfigs)
+  stack.defer(kubeconfigs.subscribe(reconcile))
   const settled = settle()
   settled.catch(() => {})
   return {
@@ -274,11 +225,17 @@ export function followRemoteClusters(options: RemoteClustersOptions): RemoteClus
     clientOf: (id) => (held.get(id)?.current ?? held.get(id)?.next)?.client,
     podsOf: (id) => (held.get(id)?.current ?? held.get(id)?.next)?.pods,
     statuses: () =>
-      [...held].map(([id, { current, next, timedOut }]) => ({
+      [...held].map(([id, { current, next, timedOut, refused }]) => ({
         id,
+        ...(refused === undefined ? {} : { problem: refused.reason }),
         secretName: (current ?? next)?.wanted.secretName ?? '',
         syncStatus: current !== undefined ? 'synced' : next === undefined ? 'closed' : timedOut ? 'timeout' : 'syncing',
       })),
+    read: () => [...held].flatMap(([id, { current }]) => (current === undefined ? [] : [{ id, connection: current }])),
+    subscribe(listener) {
+      listeners.add(listener)
+      return () => listeners.delete(listener)
+    },
     async [Symbol.asyncDispose]() {
       closed = true
       await stack.disposeAsync()

@@ -7,6 +7,7 @@ import type { Scope } from '../observability/index.ts'
 import type { MeshAuthority } from './authority.ts'
 import type { CertificateSettings } from './certificate-settings.ts'
 import { pendingWork } from './pending-work.ts'
+import type { SelectedNamespaces } from './selected-namespaces.ts'
 import { distributeTrustBundle, trustBundleResource } from './trust-bundle.ts'
 
 interface ConfigMap extends KubeObject {
@@ -20,13 +21,14 @@ type Namespaces = Pick<Informer<AmbientObjects['namespaces']>, 'get' | 'list' | 
 export async function distributeRoot(
   client: KubeClient,
   namespaces: Namespaces,
+  selected: SelectedNamespaces,
   authority: Authority,
   settings: CertificateSettings,
   log: Scope,
   signal: AbortSignal,
 ): Promise<void> {
   const distribute = (name: string, wanted: () => DistributedConfigMap | undefined) =>
-    distributeConfigMap({ client, namespaces, authority, name, wanted, log }, signal)
+    distributeConfigMap({ client, namespaces, selected, authority, name, wanted, log }, signal)
   const root = () =>
     authority.rootBundle === '' ? undefined : rootConfigMap(authority.rootBundle, settings.rootConfigMap)
   const crl = () => (authority.crl === undefined ? undefined : crlConfigMap(authority.crl, settings.crlConfigMap))
@@ -45,6 +47,7 @@ export async function distributeRoot(
 interface Distribution {
   readonly client: KubeClient
   readonly namespaces: Namespaces
+  readonly selected: SelectedNamespaces
   readonly authority: Pick<Authority, 'subscribe'>
   readonly name: string
   /** Undefined while there is nothing to hand out. */
@@ -54,7 +57,7 @@ interface Distribution {
 
 /** Keeps one ConfigMap in every namespace. Other keys and labels of an existing one are kept. */
 async function distributeConfigMap(
-  { client, namespaces, authority, name: configMapName, wanted: contentOf, log }: Distribution,
+  { client, namespaces, selected, authority, name: configMapName, wanted: contentOf, log }: Distribution,
   signal: AbortSignal,
 ): Promise<void> {
   await using configMaps = client.informer<ConfigMap>(resources.configMaps, {
@@ -69,6 +72,7 @@ async function distributeConfigMap(
     const namespace = namespaces.get({ name })
     const wanted = contentOf()
     if (wanted === undefined || namespace === undefined || namespacesWithoutRoot.has(name)) return
+    if (!selected.has(namespace)) return
     if (namespace.metadata.deletionTimestamp !== undefined || namespace.status?.phase === 'Terminating') return
     const present = configMaps.get({ namespace: name, name: configMapName })
     if (present !== undefined && isCurrent(present, wanted)) return
@@ -102,6 +106,9 @@ async function distributeConfigMap(
     }
   }
 
+  const addAll = (): void => {
+    for (const { metadata } of namespaces.list()) work.add(metadata.name)
+  }
   await Promise.race([configMaps.synced, once(signal)])
   const ends = [
     namespaces.subscribe((changes) => {
@@ -110,9 +117,8 @@ async function distributeConfigMap(
     configMaps.subscribe((changes) => {
       for (const { object } of changes) work.add(object.metadata.namespace ?? '')
     }),
-    authority.subscribe(() => {
-      for (const { metadata } of namespaces.list()) work.add(metadata.name)
-    }),
+    authority.subscribe(addAll),
+    selected.subscribe(addAll),
   ]
   try {
     await work.run(signal)

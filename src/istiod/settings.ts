@@ -54,6 +54,8 @@ export interface DiscoverySettings {
   readonly configDir: string
   /** Where the Secrets of remote clusters are. */
   readonly clusterRegistriesNamespace: string
+  /** A file or directory of kubeconfigs, which counts in place of the Secrets; empty: none. */
+  readonly remoteKubeconfigPath: string
   readonly clusterAliases: ReadonlyMap<string, string>
   /** How long a remote cluster may hold up the start; 0: as long as it takes. */
   readonly remoteClusterTimeoutMs: number
@@ -136,6 +138,7 @@ export function readSettings(
     sharedMeshConfig: env.SHARED_MESH_CONFIG ?? '',
     configDir: flags.configDir ?? '',
     clusterRegistriesNamespace: flags.clusterRegistriesNamespace || namespace,
+    remoteKubeconfigPath: env.PILOT_MULTICLUSTER_KUBECONFIG_PATH ?? '',
     clusterAliases: parseClusterAliases(flags.clusterAliases ?? ''),
     remoteClusterTimeoutMs: read.duration('PILOT_REMOTE_CLUSTER_TIMEOUT', 30_000),
     allowedKubeconfigOptions: allowedKubeconfigOptions(read.list('PILOT_INSECURE_MULTICLUSTER_KUBECONFIG_OPTIONS', '')),

@@ -81,8 +81,14 @@ type KubeconfigList<K extends string, V> = readonly (Named<never, never> & { rea
 interface Kubeconfig {
   readonly 'current-context'?: string
   readonly clusters?: KubeconfigList<'cluster', ClusterEntry>
-  readonly contexts?: KubeconfigList<'context', { cluster?: string; user?: string; namespace?: string }>
+  readonly contexts?: KubeconfigList<'context', ContextEntry>
   readonly users?: KubeconfigList<'user', UserEntry>
+}
+
+interface ContextEntry {
+  readonly cluster?: string
+  readonly user?: string
+  readonly namespace?: string
 }
 
 interface ClusterEntry {
@@ -103,7 +109,7 @@ interface UserEntry {
   readonly 'client-key'?: string
   readonly 'client-key-data'?: string
   readonly exec?: ExecPlugin
-  readonly 'auth-provider'?: unknown
+  readonly 'auth-provider'?: { readonly name?: string; readonly config?: Readonly<Record<string, string>> }
 }
 
 async function kubeconfigConnection(path: string, contextName?: string): Promise<Connection> {
@@ -131,11 +137,11 @@ export async function connectionOfText(
   where: string,
   allowed: readonly string[] = [],
 ): Promise<Connection> {
-  const choice = choose(await parseKubeconfig(text, where), where)
+  const choice = chooseOwn(await parseKubeconfig(text, where), where)
   const { cluster, user } = choice
   const used: Readonly<Record<(typeof riskyKubeconfigOptions)[number], boolean>> = {
     exec: user.exec !== undefined,
-    authProvider: user['auth-provider'] !== undefined,
+    authProvider: user['auth-provider'] !== undefined && idTokenOf(user) === undefined,
     clientKey: user['client-key'] !== undefined,
     clientCertificate: user['client-certificate'] !== undefined,
     tokenFile: user.tokenFile !== undefined,
@@ -145,8 +151,35 @@ export async function connectionOfText(
   const refused = riskyKubeconfigOptions.find((option) => used[option] && !allowed.includes(option))
   if (refused !== undefined) throw configError(`${where}: ${refused} is not allowed`)
   if (used.authProvider) throw configError(`${where}: authProvider: give a token or a client certificate instead`)
-  if (!/^https?:\/\//.test(cluster.server)) throw configError(`${where}: server: expected https://host:port`)
+  // Credentials would be readable, and so would Secrets.
+  const isPlain = cluster.server.startsWith('http://') && allowed.includes('insecureSkipTLSVerify')
+  if (!isPlain && !/^https:\/\//.test(cluster.server)) {
+    throw configError(`${where}: server: expected https://host:port`)
+  }
   return connectionOfChoice(choice, '/')
+}
+
+/** The name by which a kubeconfig calls the cluster that it leads to. Rejects with a KubeError (code 0, reason `Config`). */
+export async function clusterOfText(text: string, where: string): Promise<string> {
+  const config = await parseKubeconfig(text, where)
+  const context = contextOf(config)
+  const name = context === undefined ? config.clusters?.[0]?.name : chooseContext(config, where, context).cluster
+  if (name === undefined || name === '') throw configError(`${where}: there is no cluster`)
+  return name
+}
+
+/** Without a current context the first by name counts. */
+function contextOf(config: Kubeconfig): string | undefined {
+  return config['current-context'] || (config.contexts ?? []).map(({ name }) => name).sort()[0]
+}
+
+/** What a kubeconfig that is meant for one cluster leads to: without any context its first cluster. */
+function chooseOwn(config: Kubeconfig, where: string): Choice {
+  const context = contextOf(config)
+  if (context !== undefined) return choose(config, where, context)
+  const cluster = config.clusters?.[0]?.cluster
+  if (cluster?.server === undefined) throw configError(`${where}: there is no cluster with a server`)
+  return { cluster: { ...cluster, server: cluster.server }, user: {}, namespace: 'default' }
 }
 
 interface Choice {
@@ -157,8 +190,7 @@ interface Choice {
 
 function choose(config: Kubeconfig, where: string, contextName?: string): Choice {
   const name = contextName ?? config['current-context'] ?? ''
-  const context = config.contexts?.find((entry) => entry.name === name)?.context
-  if (context === undefined) throw configError(`${where}: there is no context "${name}"`)
+  const context = chooseContext(config, where, name)
   const cluster = config.clusters?.find((entry) => entry.name === context.cluster)?.cluster
   const server = cluster?.server
   if (cluster === undefined || server === undefined) {
@@ -166,6 +198,12 @@ function choose(config: Kubeconfig, where: string, contextName?: string): Choice
   }
   const user = config.users?.find((entry) => entry.name === context.user)?.user ?? {}
   return { cluster: { ...cluster, server }, user, namespace: context.namespace ?? 'default' }
+}
+
+function chooseContext(config: Kubeconfig, where: string, name: string): ContextEntry {
+  const context = config.contexts?.find((entry) => entry.name === name)?.context
+  if (context === undefined) throw configError(`${where}: there is no context "${name}"`)
+  return context
 }
 
 /** `base`: the folder that relative paths start from. */
@@ -185,7 +223,8 @@ function connectionOfChoice({ cluster, user, namespace }: Choice, base: string):
       return { ca: ca(), cert: issued?.clientCertificate ?? cert(), key: issued?.clientKey ?? key() }
     },
     authorization: async (refused) => {
-      if (user.token) return bearer(user.token)
+      const token = user.token || idTokenOf(user)
+      if (token) return bearer(token)
       if (tokenFile !== undefined) return bearer(tokenFile(refused !== undefined))
       if (user.username !== undefined) {
         return `Basic ${Buffer.from(`${user.username}:${user.password ?? ''}`).toString('base64')}`
@@ -194,6 +233,12 @@ function connectionOfChoice({ cluster, user, namespace }: Choice, base: string):
       return issued?.token === undefined ? undefined : bearer(issued.token)
     },
   }
+}
+
+/** The token that an OIDC provider has issued: it is a token as any other, and lives as long as it says. */
+function idTokenOf(user: UserEntry): string | undefined {
+  const provider = user['auth-provider']
+  return provider?.name === 'oidc' ? provider.config?.['id-token'] : undefined
 }
 
 async function readKubeconfig(path: string): Promise<Kubeconfig> {

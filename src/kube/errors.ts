@@ -51,11 +51,19 @@ export function isKubeError(error: unknown, code?: number): error is KubeError {
   return error instanceof KubeError && (code === undefined || error.code === code)
 }
 
+/** How long the server asks to be left alone, in milliseconds, at most a minute. */
+export function retryAfterMsOf(error: unknown): number {
+  const status = isKubeError(error) && isStatus(error.status) ? error.status : undefined
+  const seconds = status?.details?.retryAfterSeconds
+  return typeof seconds === 'number' && seconds > 0 ? Math.min(seconds, 60) * 1000 : 0
+}
+
 interface Status {
   readonly kind: 'Status'
   readonly message?: string
   readonly reason?: string
   readonly code?: number
+  readonly details?: { readonly retryAfterSeconds?: number }
 }
 
 function isStatus(value: unknown): value is Status {

@@ -6,6 +6,7 @@ import type { KubeClient } from './types.ts'
 export { type ClientOptions, clientOf } from './client.ts'
 export {
   type Connection,
+  clusterOfText,
   connectionOfText,
   inClusterConnection,
   loadConnection,

@@ -8,12 +8,20 @@ import { createInformer } from './informer.ts'
 import { startTestApi, type TestApi } from './test-api.ts'
 import { createTransport, type Transport } from './transport.ts'
 import type { Informer, ObjectChange } from './types.ts'
+import { watchOnce } from './watch.ts'
 
 type Widget = KubeObject<{ value: number }>
 
 const widgets: Resource = { group: 'example.com', version: 'v1', kind: 'Widget', plural: 'widgets', namespaced: false }
 const log = silentLogging().scope('test')
-const times = { firstRetryMs: 5, mostRetryMs: 20, missingKindMs: 100, mostMissingRetryMs: 20 }
+const times = {
+  firstRetryMs: 5,
+  mostRetryMs: 20,
+  mostRelistMs: 40,
+  missingKindMs: 100,
+  mostMissingRetryMs: 20,
+  sameComplaintMs: 60_000,
+}
 
 describe('an informer', { timeout: 30_000 }, () => {
   let pki: TestPki
@@ -128,6 +136,102 @@ describe('an informer', { timeout: 30_000 }, () => {
     api.failWith = undefined
     await seen.until(() => informer.get({ name: 'a' }) === undefined)
     assert.deepEqual(seen.all(), ['added a=1', 'deleted a=1'])
+  })
+
+  test('lists again from a server that was restored to an earlier state', async () => {
+    for (const name of ['a', 'b', 'c']) api.put(name, 1)
+    await using informer = open()
+    const seen = record(informer)
+    await informer.synced
+    await whenWatched()
+    api.restore(['a'])
+    api.endWatches()
+    await seen.until(() => informer.list().length === 1)
+    assert.deepEqual(seen.all().slice(3).sort(), ['deleted b=1', 'deleted c=1'])
+    api.put('d', 1)
+    await seen.until(() => informer.list().length === 2)
+  })
+
+  test('gives up a version that the server fails on again and again, and lists', async () => {
+    api.put('a', 1)
+    await using informer = open()
+    await informer.synced
+    await whenWatched()
+    api.refuseWatches = { code: 500, message: 'etcd is not well' }
+    api.cut()
+    await condition(() => api.requests.filter((request) => request === 'list').length >= 2)
+    const between = api.requests.slice(1, api.requests.lastIndexOf('list'))
+    // The one that was cut, the tries that count, and one more where the cut was no answer of the server.
+    assert.ok(between.length >= 5 && between.length <= 7, between.join())
+    api.refuseWatches = undefined
+    await whenWatched()
+  })
+
+  test('is told less and less when it may list but not watch', async () => {
+    api.put('a', 1)
+    api.refuseWatches = { code: 403, message: 'widgets may not be watched' }
+    const warnings: string[] = []
+    const told = {
+      debug: () => {},
+      warn: (_message: string, fields = {}) => void warnings.push(JSON.stringify(fields)),
+    }
+    await using informer = createInformer<Widget>(transport, widgets, {}, told, { ...times, mostRelistMs: 10_000 })
+    await informer.synced
+    const lists = () => api.requests.filter((request) => request === 'list').length
+    await condition(() => lists() >= 4)
+    const startedAt = Date.now()
+    await condition(() => lists() >= 6)
+    assert.ok(Date.now() - startedAt >= 5 * (8 + 16) * 0.75, 'waits double')
+    assert.equal(warnings.length, 1)
+    assert.match(warnings[0] ?? '', /widgets may not be watched/)
+  })
+
+  test('leaves a server alone as long as it asks for', async () => {
+    api.put('a', 1)
+    api.failWith = 429
+    api.retryAfterSeconds = 1
+    await using informer = open()
+    const startedAt = Date.now()
+    await condition(() => api.requests.length + api.refused >= 1)
+    api.failWith = undefined
+    await informer.synced
+    assert.ok(Date.now() - startedAt >= 900)
+  })
+
+  test('a watch that is never answered does not hold it up', async () => {
+    api.put('a', 1)
+    api.silentOn = 'watch'
+    const path = '/apis/example.com/v1/widgets?watch=true&resourceVersion=1'
+    const watching = watchOnce(
+      transport,
+      () => path,
+      () => {},
+      AbortSignal.timeout(10_000),
+      50,
+    )
+    await assert.rejects(watching, /no answer within 50 ms/)
+  })
+
+  for (const silent of ['list', 'half'] as const) {
+    test(`closing ends a list that the server does not ${silent === 'list' ? 'answer' : 'finish'}`, async () => {
+      api.silentOn = silent
+      const informer = open()
+      await condition(() => api.requests.includes('list'))
+      await informer[Symbol.asyncDispose]()
+      await assert.rejects(informer.synced, /closed/)
+    })
+  }
+
+  test('reads ten thousand objects in pages and lets others work meanwhile', async () => {
+    for (let i = 0; i < 10_000; i += 1) api.put(`w${i}`, i)
+    let turns = 0
+    const turning = setInterval(() => (turns += 1), 1)
+    await using informer = open()
+    await informer.synced
+    clearInterval(turning)
+    assert.equal(informer.list().length, 10_000)
+    assert.equal(api.requests.filter((request) => request === 'list').length, 20)
+    assert.ok(turns >= 20, `${turns} turns`)
   })
 
   test('waits for a server that is not there yet', async () => {

@@ -1,8 +1,9 @@
 // A cache of objects kept current by list and watch, through restarts of the server, broken connections and 410 Gone.
+import { setTimeout as sleep } from 'node:timers/promises'
 import type { KubeObject, Resource } from '../api/index.ts'
 import type { Scope } from '../observability/index.ts'
-import { createBackoff } from './backoff.ts'
-import { isKubeError, KubeError } from './errors.ts'
+import { type Backoff, createBackoff } from './backoff.ts'
+import { isKubeError, KubeError, retryAfterMsOf } from './errors.ts'
 import { createInformerStore } from './informer-store.ts'
 import { listAll } from './list.ts'
 import { collectionPath, selection, withQuery } from './paths.ts'
@@ -16,18 +17,26 @@ export type KubeLog = Pick<Scope, 'debug' | 'warn'>
 export interface InformerTimes {
   readonly firstRetryMs: number
   readonly mostRetryMs: number
+  /** The longest wait before a new list where the server lists but refuses to be watched: lists are dear. */
+  readonly mostRelistMs: number
   /** How long a kind with known objects must be unknown to the server (404) before its objects count as deleted. */
   readonly missingKindMs: number
   /** The longest wait between looks for a kind that the server does not know. */
   readonly mostMissingRetryMs: number
+  /** How long the same complaint is not repeated as a warning. */
+  readonly sameComplaintMs: number
 }
 
 const defaultTimes: InformerTimes = {
   firstRetryMs: 100,
   mostRetryMs: 3_000,
+  mostRelistMs: 60_000,
   missingKindMs: 30_000,
   mostMissingRetryMs: 15_000,
+  sameComplaintMs: 60_000,
 }
+
+const hopelessWatches = 5
 
 type Listener<T> = (changes: readonly ObjectChange<T>[]) => void
 
@@ -60,10 +69,14 @@ export function createInformer<T extends KubeObject>(
   }
 
   const backoff = createBackoff(times.firstRetryMs, times.mostRetryMs)
+  const relistBackoff = createBackoff(times.firstRetryMs, times.mostRelistMs)
   const missingBackoff = createBackoff(times.firstRetryMs, times.mostMissingRetryMs)
   /** Where to go on watching; undefined: only a new list tells what is there. */
   let resourceVersion: string | undefined
   let missingSince: number | undefined
+  /** Watches in a row that failed before their first event. */
+  let fruitlessWatches = 0
+  let complaint: { readonly gist: string; readonly at: number } | undefined
   const done = follow()
 
   async function follow(): Promise<void> {
@@ -74,7 +87,7 @@ export function createInformer<T extends KubeObject>(
         resourceVersion = await watch(resourceVersion)
         // A server that ends every watch at once is not asked in a tight loop.
         if (Date.now() - startedAt < 1000) await pause(backoff)
-        else backoff.reset()
+        else watchWorks()
       } catch (error) {
         if (stop.signal.aborted) break
         if (error instanceof WatchBroken) await recoverWatch(error)
@@ -82,6 +95,14 @@ export function createInformer<T extends KubeObject>(
       }
     }
     synced.reject(new KubeError(`${resource.plural}: the informer was closed`, { code: 0, reason: 'Closed' }))
+  }
+
+  /** What goes wrong again and again is said once a minute. */
+  function complain(level: 'debug' | 'warn', message: string, error: unknown): void {
+    const gist = `${message} ${gistOf(error)}`
+    const isSaid = complaint?.gist === gist && Date.now() - complaint.at < times.sameComplaintMs
+    if (level === 'warn' && !isSaid) complaint = { gist, at: Date.now() }
+    log[isSaid ? 'debug' : level](message, { ...what, reason: textOf(error) })
   }
 
   async function list(): Promise<string> {
@@ -94,19 +115,28 @@ export function createInformer<T extends KubeObject>(
   }
 
   async function recoverWatch({ cause, resourceVersion: reached, sawEvents }: WatchBroken): Promise<void> {
-    if (sawEvents) backoff.reset()
-    // Refused: the version is too old or invalid, or the kind vanished.
+    if (sawEvents) watchWorks()
+    else fruitlessWatches += 1
+    // The version is too old, unknown or invalid, or the kind vanished; and no version is worth more than a few tries.
     const isRefused = isKubeError(cause) && cause.code >= 400 && cause.code < 500 && cause.code !== 429
-    resourceVersion = isRefused ? undefined : reached
+    const isHopeless = isKubeError(cause) && cause.code >= 500 && fruitlessWatches >= hopelessWatches
+    const needsList = isRefused || isTooNew(cause) || isHopeless
+    resourceVersion = needsList ? undefined : reached
     const isUsual = isKubeError(cause, 410) || isKubeError(cause, 0)
-    log[isUsual ? 'debug' : 'warn']('a watch broke', { ...what, reason: textOf(cause) })
-    await pause(backoff)
+    complain(isUsual ? 'debug' : 'warn', 'a watch broke', cause)
+    await pause(needsList ? relistBackoff : backoff, retryAfterMsOf(cause))
+  }
+
+  function watchWorks(): void {
+    fruitlessWatches = 0
+    backoff.reset()
+    relistBackoff.reset()
   }
 
   async function recoverList(error: unknown): Promise<void> {
     if (!isKubeError(error, 404)) {
-      log.warn('a list failed', { ...what, reason: textOf(error) })
-      await pause(backoff)
+      complain('warn', 'a list failed', error)
+      await pause(backoff, retryAfterMsOf(error))
       return
     }
     missingSince ??= Date.now()
@@ -118,9 +148,10 @@ export function createInformer<T extends KubeObject>(
     await pause(missingBackoff)
   }
 
-  async function pause(backoff: { wait(signal: AbortSignal): Promise<void> }): Promise<void> {
+  /** Waits as long as the server asks for, if that is longer. */
+  async function pause(backoff: Backoff, atLeastMs = 0): Promise<void> {
     try {
-      await backoff.wait(stop.signal)
+      await Promise.all([backoff.wait(stop.signal), sleep(atLeastMs, undefined, { signal: stop.signal })])
     } catch {
       // Closed while waiting; the loop sees the signal.
     }
@@ -176,6 +207,19 @@ export function createInformer<T extends KubeObject>(
       await done
     },
   }
+}
+
+/** The server is behind the version, as after it was restored: it may be long before it gets there, with other objects. */
+function isTooNew(cause: unknown): boolean {
+  return isKubeError(cause, 504) && /too large resource version/i.test(cause.message)
+}
+
+/** Without the request, whose parameters are others each time. */
+function gistOf(error: unknown): string {
+  if (!isKubeError(error)) return textOf(error)
+  const { code, status, cause, reason } = error
+  const said = (status as { readonly message?: string } | undefined)?.message
+  return `${code} ${said ?? (cause instanceof Error ? cause.message : reason)}`
 }
 
 class WatchBroken extends Error {

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import { connectionOfText, riskyKubeconfigOptions } from './index.ts'
+import { clusterOfText, connectionOfText, riskyKubeconfigOptions } from './index.ts'
 
 const kubeconfig = (user: object, cluster: object = {}): string =>
   JSON.stringify({
@@ -33,6 +33,38 @@ describe('a kubeconfig that somebody else wrote', () => {
       })
     })
   }
+
+  test('may carry the token of an OIDC provider', async () => {
+    const user = { 'auth-provider': { name: 'oidc', config: { 'id-token': 'issued' } } }
+    const connection = await connectionOfText(kubeconfig(user), 'Secret a/b')
+    assert.equal(await connection.authorization(), 'Bearer issued')
+    const bare = { 'auth-provider': { name: 'oidc', config: { 'refresh-token': 'r' } } }
+    await assert.rejects(connectionOfText(kubeconfig(bare), 'S'), { message: 'S: authProvider is not allowed' })
+  })
+
+  test('may not send its credentials for everybody to read', async () => {
+    const text = kubeconfig({ token: 'secret' }, { server: 'http://10.0.0.1' })
+    await assert.rejects(connectionOfText(text, 'S'), /server: expected https/)
+    assert.equal((await connectionOfText(text, 'S', ['insecureSkipTLSVerify'])).server, 'http://10.0.0.1')
+  })
+
+  test('leads to the cluster of its current context, else of the first by name, else to its first cluster', async () => {
+    const clusters = ['a', 'b'].map((name) => ({ name, cluster: { server: `https://${name}` } }))
+    const contexts = [
+      { name: 'y', context: { cluster: 'a' } },
+      { name: 'x', context: { cluster: 'b' } },
+    ]
+    for (const [config, name] of [
+      [{ clusters, contexts, 'current-context': 'y' }, 'a'],
+      [{ clusters, contexts }, 'b'],
+      [{ clusters }, 'a'],
+    ] as const) {
+      assert.equal(await clusterOfText(JSON.stringify(config), 'f'), name)
+      assert.equal((await connectionOfText(JSON.stringify(config), 'f')).server, `https://${name}`)
+    }
+    await assert.rejects(clusterOfText('{"current-context": "z"}', 'f'), /f: there is no context "z"/)
+    await assert.rejects(clusterOfText('{}', 'f'), /f: there is no cluster/)
+  })
 
   test('may use what is allowed by name', async () => {
     const text = kubeconfig(...risky.insecureSkipTLSVerify)

@@ -25,6 +25,16 @@ export interface TestApi {
   endWatches(): void
   /** Answers requests by this status until it is set to undefined. */
   failWith: number | undefined
+  /** Answers watches, and nothing else, by this status and message until it is set to undefined. */
+  refuseWatches: { readonly code: number; readonly message: string } | undefined
+  /** Requests answered by `failWith`. */
+  readonly refused: number
+  /** What failing answers ask clients to wait, in seconds. */
+  retryAfterSeconds: number | undefined
+  /** Takes requests for this and never answers; half: answers lists with half of a page. */
+  silentOn: 'watch' | 'list' | 'half' | undefined
+  /** The state of some time ago, with lower versions: as after a restore. */
+  restore(names: readonly string[]): void
   /** The bearer token that is accepted. */
   token: string
   stop(): Promise<void>
@@ -49,6 +59,7 @@ export async function startTestApi(pki: TestPki): Promise<TestApi> {
   let version = 100
   let oldest = 0
   let goneInStream = false
+  let refused = 0
   let port = 0
   let server: Server | undefined
 
@@ -58,13 +69,21 @@ export async function startTestApi(pki: TestPki): Promise<TestApi> {
     for (const watcher of watchers) watcher.write(line)
   }
 
-  function status(response: ServerResponse, code: number, reason: string): undefined {
-    const body = { kind: 'Status', apiVersion: 'v1', status: 'Failure', code, reason, message: `test says ${reason}` }
+  function status(response: ServerResponse, code: number, reason: string, message?: string): undefined {
+    const { retryAfterSeconds } = api
+    const details = retryAfterSeconds === undefined ? {} : { details: { retryAfterSeconds } }
+    const said = { code, reason, message: message ?? `test says ${reason}`, ...details }
+    const body = { kind: 'Status', apiVersion: 'v1', status: 'Failure', ...said }
     response.writeHead(code, { 'content-type': 'application/json' }).end(JSON.stringify(body))
   }
 
   function list(url: URL, response: ServerResponse): undefined {
     requests.push('list')
+    if (api.silentOn === 'list') return undefined
+    if (api.silentOn === 'half') {
+      response.writeHead(200, { 'content-type': 'application/json' }).write('{"items":[{"metadata":')
+      return undefined
+    }
     const limit = Number(url.searchParams.get('limit') ?? 0)
     const [at = '0', snapshot = ''] = (url.searchParams.get('continue') ?? '').split('@')
     if (snapshot !== '' && Number(snapshot) < oldest) return status(response, 410, 'Expired')
@@ -81,6 +100,11 @@ export async function startTestApi(pki: TestPki): Promise<TestApi> {
   function watch(url: URL, response: ServerResponse): undefined {
     const from = Number(url.searchParams.get('resourceVersion'))
     requests.push(`watch ${from}`)
+    if (api.silentOn === 'watch') return undefined
+    if (api.refuseWatches !== undefined)
+      return status(response, api.refuseWatches.code, 'No', api.refuseWatches.message)
+    if (from > version)
+      return status(response, 504, 'Timeout', `Too large resource version: ${from}, current: ${version}`)
     if (from < oldest && !goneInStream) return status(response, 410, 'Expired')
     response.writeHead(200, { 'content-type': 'application/json' })
     if (from < oldest) {
@@ -96,6 +120,7 @@ export async function startTestApi(pki: TestPki): Promise<TestApi> {
 
   function handle(request: IncomingMessage, response: ServerResponse): undefined {
     const url = new URL(request.url ?? '/', 'https://localhost')
+    if (api.failWith !== undefined) refused += 1
     if (api.failWith !== undefined) return status(response, api.failWith, 'Failing')
     if (request.headers.authorization !== `Bearer ${api.token}`) return status(response, 401, 'Unauthorized')
     if (url.pathname === base) {
@@ -120,12 +145,18 @@ export async function startTestApi(pki: TestPki): Promise<TestApi> {
   const api: TestApi = {
     requests,
     failWith: undefined,
+    refuseWatches: undefined,
+    retryAfterSeconds: undefined,
+    silentOn: undefined,
     token: 'good',
     get url() {
       return `https://localhost:${port}`
     },
     get port() {
       return port
+    },
+    get refused() {
+      return refused
     },
     get watchers() {
       return watchers.size
@@ -154,6 +185,12 @@ export async function startTestApi(pki: TestPki): Promise<TestApi> {
       version += 1
       goneInStream = inStream
       history.length = 0
+    },
+    restore(names) {
+      version = 50
+      oldest = 0
+      history.length = 0
+      for (const name of [...objects.keys()]) if (!names.includes(name)) objects.delete(name)
     },
     cut() {
       for (const watcher of watchers) {

@@ -14,6 +14,8 @@ export interface TransportRequest {
   readonly signal?: AbortSignal
   /** The longest silence of the connection, in milliseconds. Absent: as long as it lasts. */
   readonly idleTimeoutMs?: number
+  /** The longest wait for the head of the response, where that is shorter. */
+  readonly headTimeoutMs?: number
 }
 
 export interface Transport {
@@ -129,7 +131,13 @@ function exchange(
       reject(stale ? new StaleConnection(cause.message, { cause }) : cause)
     })
     sent.once('socket', (socket) => socket.setKeepAlive(true, 30_000))
+    const late = (): void => {
+      sent.destroy(new Error(`no answer within ${request.headTimeoutMs} ms`))
+    }
+    const headTimer = request.headTimeoutMs === undefined ? undefined : setTimeout(late, request.headTimeoutMs)
+    sent.once('close', () => clearTimeout(headTimer))
     sent.once('response', (response) => {
+      clearTimeout(headTimer)
       response.once('close', ended)
       // Errors after the head reach the reader of the body; an unread body must not crash the process.
       response.on('error', () => {})

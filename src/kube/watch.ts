@@ -8,6 +8,8 @@ import type { WatchEvent } from './types.ts'
 const watchSeconds = { least: 300, most: 600 }
 /** Beyond the asked duration: a server that doesn't end the watch by then is taken for dead. */
 const overtimeMs = 30_000
+/** A server answers a watch at once, even when there is nothing to tell yet. */
+const headTimeoutMs = 60_000
 
 /**
  * Runs one watch until the server ends it. Calls `onEvents` with the events of each chunk of data.
@@ -18,11 +20,17 @@ export async function watchOnce<T extends KubeObject>(
   pathFor: (timeoutSeconds: number) => string,
   onEvents: (events: readonly WatchEvent<T>[]) => void,
   signal: AbortSignal,
+  answerWithinMs = headTimeoutMs,
 ): Promise<void> {
   const seconds = watchSeconds.least + Math.floor(Math.random() * (watchSeconds.most - watchSeconds.least))
   const path = pathFor(seconds)
   const name = `watch ${path}`
-  const response = await transport.send({ path, signal, idleTimeoutMs: seconds * 1000 + overtimeMs })
+  const response = await transport.send({
+    path,
+    signal,
+    idleTimeoutMs: seconds * 1000 + overtimeMs,
+    headTimeoutMs: answerWithinMs,
+  })
   if (response.statusCode !== 200) throw errorOfResponse(name, response.statusCode ?? 0, await readText(response))
   response.setEncoding('utf8')
   let rest = ''

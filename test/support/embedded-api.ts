@@ -15,7 +15,12 @@ import {
 } from '../../src/kube/index.ts'
 
 export interface TestApi extends AsyncDisposable {
+  /** The one that runs. */
   readonly server: EmbeddedApi
+  /** Ends the server; its content and its clients stay. */
+  stop(): Promise<void>
+  /** Starts it again at the same address. */
+  start(): Promise<void>
   /** The administrator. */
   readonly client: KubeClient
   readonly ca: string
@@ -42,7 +47,9 @@ export const startApi = (stateDir: string, port = 0): Promise<EmbeddedApi> =>
 
 export async function startTestApi(): Promise<TestApi> {
   const directory = mkdtempSync(join(tmpdir(), 'lateen-api-'))
-  const server = await startApi(directory)
+  let server = await startApi(directory)
+  let isRunning = true
+  const port = server.addresses[0]?.port ?? 0
   const client = await createKubeClient({ kubeconfig: server.kubeconfig })
   const admin = await loadConnection({ kubeconfig: server.kubeconfig })
   const ca = readFileSync(join(directory, 'pki/ca.crt'), 'utf8')
@@ -58,7 +65,17 @@ export async function startTestApi(): Promise<TestApi> {
     return created
   }
   return {
-    server,
+    get server() {
+      return server
+    },
+    async stop() {
+      isRunning = false
+      await server[Symbol.asyncDispose]()
+    },
+    async start() {
+      server = await startApi(directory, port)
+      isRunning = true
+    },
     client,
     ca,
     as: (token) => connect(token === undefined ? {} : { authorization: async () => `Bearer ${token}` }),
@@ -66,7 +83,7 @@ export async function startTestApi(): Promise<TestApi> {
     until: (resource, key, find) => until(client, resource, key, find),
     async [Symbol.asyncDispose]() {
       for (const one of clients) await one.close()
-      await server[Symbol.asyncDispose]()
+      if (isRunning) await server[Symbol.asyncDispose]()
       rmSync(directory, { recursive: true })
     },
   }
