@@ -6,6 +6,7 @@ export { type FollowedKind, type FollowOptions, followInformer, type ObjectSink 
 export { apiTypeUrl, decodeIstioResource, encodeIstioResource } from './istio-resource.ts'
 export { ConfigStoreError, createMemorySource, type MemorySource } from './memory-source.ts'
 export {
+  type ConfigSourceSpec,
   defaultMeshConfig,
   type MeshConfig,
   type MeshConfigReading,
@@ -23,5 +24,6 @@ export {
 } from './problems.ts'
 export { type FindProblems, loadSchemaProblems } from './schema-problems.ts'
 export type { ConfigSource } from './source.ts'
+export { createSwitchingSource, type SwitchingSource } from './switching-source.ts'
 export { exportedKind } from './xds-export.ts'
 export { openXdsSource, type XdsSourceOptions } from './xds-source.ts'

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import { defaultMeshConfig, mergeMeshConfig, readMeshConfig } from './mesh-config.ts'
+import { defaultMeshConfig, mergeMeshConfig, readMeshConfig, readTrustDomain } from './mesh-config.ts'
 
 const defaults = defaultMeshConfig('istio-system')
 const read = (yaml: string) => readMeshConfig(yaml, defaults, 'mesh.yaml')
@@ -40,12 +40,34 @@ describe('mesh config', () => {
   for (const [yaml, problem] of [
     ['discoverySelectors: [{matchExpressions: [{key: a, operator: Like}]}]', /discoverySelectors: expected/],
     ['configSources: [{address: "http://x"}]', /configSources: expected/],
+    ['configSources: [{address: "k8s://other"}]', /configSources: expected/],
+    ['configSources: [{address: "xds://a:1", tlsSettings: {mode: MUTUAL}}]', /configSources\[0\]\.tlsSettings\.mode/],
+    ['configSources: [{address: "xds://a:1", tlsSettings: {caCrl: /x}}]', /tlsSettings\.caCrl: is not supported/],
+    [
+      'configSources: [{address: "xds://a:1", tlsSettings: {subjectAltNames: [a, b]}}]',
+      /subjectAltNames: expected one/,
+    ],
   ] as const) {
     test(`is refused where it would be misread: ${yaml}`, () => {
       const reading = read(yaml)
       assert.match(reading.kind === 'invalid' ? reading.problem : '', problem)
     })
   }
+
+  test('names sources with how to reach them', () => {
+    const yaml = 'configSources: [{address: "xds://a:1", tlsSettings: {mode: SIMPLE, credentialName: roots, sni: b}}]'
+    const reading = read(yaml)
+    assert.deepEqual(reading.kind === 'read' && reading.config.configSources, [
+      { address: 'xds://a:1', tls: { isPlaintext: false, credentialName: 'roots', sni: 'b' } },
+    ])
+  })
+
+  test('of another cluster tells its trust domain', () => {
+    assert.equal(readTrustDomain('trustDomain: x.example'), 'x.example')
+    assert.equal(readTrustDomain(''), 'cluster.local')
+    assert.equal(readTrustDomain('trustDomain: ['), undefined)
+    assert.equal(readTrustDomain(undefined), undefined)
+  })
 
   test('is layers, of which some fields merge', () => {
     const reading = mergeMeshConfig(

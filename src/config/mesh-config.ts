@@ -21,6 +21,8 @@ export interface ConfigSourceSpec {
   readonly tls?: {
     /** PEM file of the roots. */
     readonly caCertificates?: string
+    /** A Secret of the system namespace that holds the roots. */
+    readonly credentialName?: string
     readonly sni?: string
     readonly isPlaintext: boolean
   }
@@ -120,13 +122,38 @@ function problemsOf(fields: Fields, where: string): string[] {
     serviceScopeConfigs: [isRecord, 'a list of mappings'],
     extensionProviders: [(item) => isRecord(item) && typeof item.name === 'string', 'a list of providers with names'],
     configSources: [
-      (item) => isRecord(item) && /^(fs:\/\/\/|xds:\/\/[^/]+:\d+|k8s:\/\/)/.test(String(item.address)),
-      'a list of sources with the address fs:///dir, xds://host:port or k8s://',
+      (item) => isRecord(item) && /^(fs:\/\/\/.+|xds:\/\/[^/]+:\d+|k8s:\/\/)$/.test(String(item.address)),
+      'a list of sources with the address fs:///dir, xds://host:port or k8s:// (this cluster)',
     ],
   }
   for (const [name, [fits, what]] of Object.entries(lists)) {
     const value = fields[name]
     if (value !== undefined && value !== null) expect(Array.isArray(value) && value.every(fits), name, what)
+  }
+  if (problems.length === 0 && Array.isArray(fields.configSources)) {
+    for (const [at, { tlsSettings }] of (fields.configSources as Fields[]).entries()) {
+      problems.push(
+        ...tlsProblems(tlsSettings).map((problem) => `${where}: configSources[${at}].tlsSettings${problem}`),
+      )
+    }
+  }
+  return problems
+}
+
+/** What is not understood must not be passed over: it may be what the connection's safety rests on. */
+function tlsProblems(settings: unknown): string[] {
+  if (settings === undefined || settings === null) return []
+  if (!isRecord(settings)) return [': expected a mapping']
+  const { mode, subjectAltNames } = settings
+  const problems: string[] = []
+  if (mode !== undefined && mode !== 'SIMPLE' && mode !== 'DISABLE') problems.push('.mode: expected SIMPLE or DISABLE')
+  if (subjectAltNames !== undefined && !(Array.isArray(subjectAltNames) && subjectAltNames.length <= 1)) {
+    problems.push('.subjectAltNames: expected one name')
+  }
+  for (const name of ['clientCertificate', 'privateKey', 'caCrl', 'insecureSkipVerify']) {
+    if (settings[name] !== undefined && settings[name] !== '' && settings[name] !== false) {
+      problems.push(`.${name}: is not supported for configuration sources`)
+    }
   }
   return problems
 }
@@ -170,14 +197,15 @@ function mergedField(name: string, below: unknown, above: unknown): unknown {
 function sourceOf(value: unknown): ConfigSourceSpec {
   const { address, tlsSettings } = value as { address: string; tlsSettings?: unknown }
   if (!isRecord(tlsSettings)) return { address }
-  const { mode, caCertificates, sni, subjectAltNames } = tlsSettings
+  const { mode, caCertificates, credentialName, sni, subjectAltNames } = tlsSettings
   const [name] = Array.isArray(subjectAltNames) ? subjectAltNames : []
   const expected = name ?? sni
   return {
     address,
     tls: {
       isPlaintext: mode === 'DISABLE',
-      ...(typeof caCertificates === 'string' ? { caCertificates } : {}),
+      ...(typeof caCertificates === 'string' && caCertificates !== '' ? { caCertificates } : {}),
+      ...(typeof credentialName === 'string' && credentialName !== '' ? { credentialName } : {}),
       ...(typeof expected === 'string' ? { sni: expected } : {}),
     },
   }

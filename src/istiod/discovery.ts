@@ -1,4 +1,5 @@
 // The control plane process: from start to stop.
+import { resources } from '../api/index.ts'
 import {
   type AuthorizeImpersonation,
   bindCertificateService,
@@ -25,7 +26,7 @@ import {
 } from '../observability/index.ts'
 import { createAuthenticators } from './authentication.ts'
 import { openAuthority } from './authority.ts'
-import { followCluster } from './cluster.ts'
+import { configurationKinds, followCluster } from './cluster.ts'
 import { openConfiguration } from './config-sources.ts'
 import { type DebugSources, debugPages, debugRoutes } from './debug.ts'
 import { serveGrpc, servePlainGrpc } from './grpc-server.ts'
@@ -144,7 +145,15 @@ export async function runDiscovery(options: DiscoveryProcess, signal: AbortSigna
       log: logging.scope('config'),
     }
     const revisions = stack.use(followRevisions(client, settings.revision, settings.namespace))
-    const configuration = stack.use(openConfiguration(client, settings, mesh.current, reading.log))
+    const configuration = stack.use(
+      openConfiguration({
+        client,
+        settings,
+        mesh,
+        kinds: configurationKinds.map((kind) => resources[kind]),
+        log: reading.log,
+      }),
+    )
     const cluster = stack.use(
       followCluster({
         ...reading,
