@@ -8,14 +8,10 @@ import { fromBinary } from '@bufbuild/protobuf'
 import { type KubeObject, resources } from '../../src/api/index.ts'
 import type { KubeClient } from '../../src/kube/index.ts'
 import { workload } from '../../src/proto/index.ts'
-import {
-  type ConnectedProxy,
-  connectProxy,
-  type DiscoveryUnderTest,
-  startDiscovery,
-} from '../support/discovery-process.ts'
+import { configMapOf, createRunningPod, namespaceNamed } from '../support/cluster-objects.ts'
+import { type RunningDiscovery, startDiscovery } from '../support/discovery.ts'
 import { startTestApi, type TestApi } from '../support/embedded-api.ts'
-import { configMapOf, createPod, namespaceOf } from '../support/mesh-objects.ts'
+import { observeXds, type XdsObserver } from '../support/xds-observer.ts'
 
 const multiNetwork = { AMBIENT_ENABLE_MULTI_NETWORK: 'true' }
 const far = 'c2//Pod/app/far'
@@ -38,15 +34,15 @@ function secretOf(name: string, kubeconfigs: Readonly<Record<string, string>>): 
 
 const kubeconfigOf = ({ server }: TestApi): string => readFileSync(server.kubeconfig, 'utf8')
 
-function workloadIn({ held }: ConnectedProxy, name: string): workload.Workload {
-  const { type } = fromBinary(workload.AddressSchema, held.get(name) ?? new Uint8Array())
+function workloadIn({ held }: XdsObserver, name: string): workload.Workload {
+  const { type } = fromBinary(workload.AddressSchema, held.get(name)?.body ?? new Uint8Array())
   assert.equal(type.case, 'workload', name)
   return type.value
 }
 
 async function prepare(client: KubeClient, pod: string, ip: string): Promise<void> {
-  for (const name of ['istio-system', 'app']) await client.create(resources.namespaces, namespaceOf(name))
-  await createPod(client, { namespace: 'app', name: pod }, ip)
+  for (const name of ['istio-system', 'app']) await client.create(resources.namespaces, namespaceNamed(name))
+  await createRunningPod(client, { namespace: 'app', name: pod }, { ip: ip, account: 'web' })
 }
 
 describe('a mesh of several clusters', { timeout: 90_000 }, () => {
@@ -63,8 +59,15 @@ describe('a mesh of several clusters', { timeout: 90_000 }, () => {
     rmSync(dir, { recursive: true })
   })
 
-  const statusOf = async (discovery: DiscoveryUnderTest, id: string): Promise<ClusterStatus | undefined> =>
-    ((await discovery.page('/debug/clusterz')) as ClusterStatus[]).find((one) => one.id === id)
+  const start = (env: Readonly<Record<string, string>> = {}): Promise<RunningDiscovery> =>
+    startDiscovery({
+      kubeconfig: config.server.kubeconfig,
+      stateDir: dir,
+      flags: { grpcAddr: '127.0.0.1:0', networksConfig: join(dir, 'none') },
+      env,
+    })
+  const statusOf = async (discovery: RunningDiscovery, id: string): Promise<ClusterStatus | undefined> =>
+    ((await discovery.page('clusterz')) as ClusterStatus[]).find((one) => one.id === id)
 
   test('kubeconfigs that cannot be used are reported and hold up neither the start nor the others', async () => {
     const { client } = config
@@ -78,9 +81,9 @@ describe('a mesh of several clusters', { timeout: 90_000 }, () => {
     await client.create(resources.secrets, secretOf('a', { c2: kubeconfigOf(remote), bad: 'nonsense: [', runs: exec }))
     await client.create(resources.secrets, secretOf('b', { down, c2: down, Kubernetes: kubeconfigOf(remote) }))
     const env = { ...multiNetwork, PILOT_REMOTE_CLUSTER_TIMEOUT: '1s' }
-    await using discovery = await startDiscovery(dir, { kubeconfig: config.server.kubeconfig }, env)
-    await using proxy = connectProxy(discovery.ports)
-    await proxy.until((held) => held.has(far) && held.has('Kubernetes//Pod/app/local'))
+    await using discovery = await start(env)
+    await using proxy = observeXds(discovery.ports.plainGrpc ?? 0)
+    await proxy.until(() => proxy.held.has(far) && proxy.held.has('Kubernetes//Pod/app/local'))
 
     assert.equal((await statusOf(discovery, 'c2'))?.syncStatus, 'synced')
     assert.equal((await statusOf(discovery, 'down'))?.syncStatus, 'timeout')
@@ -100,10 +103,10 @@ describe('a mesh of several clusters', { timeout: 90_000 }, () => {
 
     // What is mended is taken up.
     await client.replace(resources.secrets, secretOf('b', { down: kubeconfigOf(remote) }))
-    await proxy.until((held) => held.has('down//Pod/app/far'))
+    await proxy.until(() => proxy.held.has('down//Pod/app/far'))
     assert.equal((await statusOf(discovery, 'down'))?.syncStatus, 'synced')
     for (const name of ['a', 'b']) await client.delete(resources.secrets, { namespace: 'istio-system', name })
-    await proxy.until((held) => ![...held.keys()].some((name) => /^(c2|down)\//.test(name)))
+    await proxy.until(() => ![...proxy.held.keys()].some((name) => /^(c2|down)\//.test(name)))
   })
 
   test('a cluster that is down at the start joins when it comes up, and one that goes down keeps its workloads', async () => {
@@ -114,22 +117,22 @@ describe('a mesh of several clusters', { timeout: 90_000 }, () => {
     await config.client.create(resources.secrets, secretOf('late', { c2: kubeconfig }))
     const env = { ...multiNetwork, PILOT_REMOTE_CLUSTER_TIMEOUT: '1s' }
     try {
-      await using discovery = await startDiscovery(dir, { kubeconfig: config.server.kubeconfig }, env)
-      await using proxy = connectProxy(discovery.ports)
-      await proxy.synced
+      await using discovery = await start(env)
+      await using proxy = observeXds(discovery.ports.plainGrpc ?? 0)
+      await proxy.client.synced
       assert.ok(!proxy.held.has(far))
       assert.equal((await statusOf(discovery, 'c2'))?.syncStatus, 'timeout')
       await late.start()
-      await proxy.until((held) => held.has(far))
+      await proxy.until(() => proxy.held.has(far))
       assert.equal((await statusOf(discovery, 'c2'))?.syncStatus, 'synced')
 
       await late.stop()
-      await createPod(config.client, { namespace: 'app', name: 'meanwhile' }, '10.0.0.2')
-      await proxy.until((held) => held.has('Kubernetes//Pod/app/meanwhile'))
+      await createRunningPod(config.client, { namespace: 'app', name: 'meanwhile' }, { ip: '10.0.0.2', account: 'web' })
+      await proxy.until(() => proxy.held.has('Kubernetes//Pod/app/meanwhile'))
       assert.ok(proxy.held.has(far))
       await late.start()
-      await createPod(late.client, { namespace: 'app', name: 'after' }, '10.2.0.2')
-      await proxy.until((held) => held.has('c2//Pod/app/after'))
+      await createRunningPod(late.client, { namespace: 'app', name: 'after' }, { ip: '10.2.0.2', account: 'web' })
+      await proxy.until(() => proxy.held.has('c2//Pod/app/after'))
     } finally {
       await config.client.delete(resources.secrets, { namespace: 'istio-system', name: 'late' })
       await late[Symbol.asyncDispose]()
@@ -141,9 +144,9 @@ describe('a mesh of several clusters', { timeout: 90_000 }, () => {
     const mesh = (domain: string) => configMapOf('istio-system', 'istio', { mesh: `trustDomain: ${domain}` })
     await client.create(resources.configMaps, mesh('two.example'))
     await config.client.create(resources.secrets, secretOf('two', { c2: kubeconfigOf(remote) }))
-    await using discovery = await startDiscovery(dir, { kubeconfig: config.server.kubeconfig }, multiNetwork)
-    await using proxy = connectProxy(discovery.ports)
-    await proxy.synced
+    await using discovery = await start(multiNetwork)
+    await using proxy = observeXds(discovery.ports.plainGrpc ?? 0)
+    await proxy.client.synced
     assert.equal(workloadIn(proxy, far).trustDomain, 'two.example')
     assert.equal(workloadIn(proxy, 'Kubernetes//Pod/app/local').trustDomain, '')
     await client.replace(resources.configMaps, mesh('three.example'))
@@ -157,9 +160,9 @@ describe('a mesh of several clusters', { timeout: 90_000 }, () => {
     const root = (namespace: string) => ({ namespace, name: 'istio-ca-root-cert' })
     const mesh = configMapOf('istio-system', 'istio', { mesh: 'discoverySelectors: [{matchLabels: {mesh: "yes"}}]' })
     await config.client.create(resources.configMaps, mesh)
-    await remote.client.create(resources.namespaces, namespaceOf('unseen'))
+    await remote.client.create(resources.namespaces, namespaceNamed('unseen'))
     await config.client.create(resources.secrets, secretOf('two', { c2: kubeconfigOf(remote) }))
-    await using _ = await startDiscovery(dir, { kubeconfig: config.server.kubeconfig })
+    await using _ = await start()
     const present = (api: TestApi, namespace: string) =>
       api.until(resources.configMaps, root(namespace), (object) => object)
     await present(config, 'istio-system')
@@ -170,7 +173,7 @@ describe('a mesh of several clusters', { timeout: 90_000 }, () => {
       remote.client.patch(resources.namespaces, { name: 'istio-system' }, { kind: 'merge', body: { metadata: body } })
     await ask({ annotations })
     await present(remote, 'istio-system')
-    await remote.client.create(resources.namespaces, namespaceOf('seen', { labels: { mesh: 'yes' } }))
+    await remote.client.create(resources.namespaces, namespaceNamed('seen', { mesh: 'yes' }))
     await present(remote, 'seen')
     assert.equal(await remote.client.get(resources.configMaps, root('unseen')), undefined)
     assert.equal(await remote.client.get(resources.configMaps, root('app')), undefined)
@@ -202,16 +205,16 @@ describe('a mesh of several clusters', { timeout: 90_000 }, () => {
     await config.client.create(resources.secrets, secretOf('two', { unheeded: kubeconfig }))
     writeFileSync(join(path, 'broken'), '[')
     const env = { ...multiNetwork, PILOT_MULTICLUSTER_KUBECONFIG_PATH: path }
-    await using discovery = await startDiscovery(dir, { kubeconfig: config.server.kubeconfig }, env)
-    await using proxy = connectProxy(discovery.ports)
-    await proxy.synced
+    await using discovery = await start(env)
+    await using proxy = observeXds(discovery.ports.plainGrpc ?? 0)
+    await proxy.client.synced
     await discovery.log.until(/a kubeconfig of a remote cluster cannot be read.*broken/)
     writeFileSync(join(dir, 'staged'), named('c2'))
     renameSync(join(dir, 'staged'), join(path, 'two'))
-    await proxy.until((held) => held.has(far))
+    await proxy.until(() => proxy.held.has(far))
     assert.equal(await statusOf(discovery, 'unheeded'), undefined)
     rmSync(join(path, 'two'))
-    await proxy.until((held) => !held.has(far))
+    await proxy.until(() => !proxy.held.has(far))
     await config.client.delete(resources.secrets, { namespace: 'istio-system', name: 'two' })
   })
 })

@@ -12,6 +12,7 @@ import type { EmbeddedApi } from '../../src/kube/apiserver/index.ts'
 import { createKubeClient, type KubeClient } from '../../src/kube/index.ts'
 import { silentLogging } from '../../src/observability/index.ts'
 import {
+  configMapOf,
   createRunningPod,
   ensureServiceAccount,
   meshRoots,
@@ -192,6 +193,43 @@ describe('the sources of the control plane', { timeout: 60_000 }, () => {
     await using stranger = open(await otherIn('app'), 'app', refused.resolve)
     assert.match(await refused.promise, /restricted to the control-plane \(root\) namespace/)
     assert.deepEqual(stranger.informer(resources.authorizationPolicies).list(), [])
+  })
+
+  test('mesh config names other sources while the process runs; they count once they are read', async () => {
+    mkdirSync(join(dir, 'others'))
+    writeFileSync(join(dir, 'others', 'policies.yaml'), JSON.stringify(policy('other')))
+    const named = async (addresses: readonly string[]): Promise<void> => {
+      const mesh = JSON.stringify({ configSources: addresses.map((address) => ({ address })) })
+      const configMap = configMapOf('istio-system', 'istio', { mesh })
+      const exists = (await client.get(resources.configMaps, configMap.metadata)) !== undefined
+      await (exists ? client.replace(resources.configMaps, configMap) : client.create(resources.configMaps, configMap))
+    }
+    await proxy.until(() => proxy.held.has('app/second'))
+    proxy.takeReceived()
+    await named([`fs://${join(dir, 'others')}`])
+    await proxy.until(() => proxy.held.has('app/other') && !proxy.held.has('app/second'))
+
+    // Of several the first counts; here the cluster has one of its own.
+    await named([`fs://${join(dir, 'others')}`, 'k8s://'])
+    await proxy.until(() => proxy.held.has('app/of-the-cluster') && proxy.held.has('app/other'))
+    assert.deepEqual(
+      proxy
+        .takeReceived()
+        .filter((name) => name.startsWith('app/'))
+        .sort(),
+      ['app/of-the-cluster', 'app/other'],
+    )
+
+    // What cannot be opened, and who does not answer, leave the sources in force.
+    await named([`fs://${join(dir, 'absent')}`])
+    await discovery.log.until(/cannot be opened; those in force stay.*absent/)
+    await named(['xds://127.0.0.1:1'])
+    await discovery.log.until(/once they are read.*xds:/)
+    assert.ok(proxy.held.has('app/other') && proxy.held.has('app/of-the-cluster'))
+
+    await client.delete(resources.configMaps, { namespace: 'istio-system', name: 'istio' })
+    await proxy.until(() => proxy.held.has('app/second') && !proxy.held.has('app/other'))
+    assert.ok(!proxy.held.has('app/of-the-cluster'))
   })
 
   test('pages of the control plane are not for web pages that reach this machine by another name', async () => {

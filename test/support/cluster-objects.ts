@@ -8,6 +8,13 @@ export const namespaceNamed = (name: string, labels: Readonly<Record<string, str
   metadata: { name, labels: { ...labels } },
 })
 
+export const configMapOf = (namespace: string, name: string, data: Readonly<Record<string, string>>): KubeObject => ({
+  apiVersion: 'v1',
+  kind: 'ConfigMap',
+  metadata: { namespace, name },
+  ...{ data },
+})
+
 /** Makes the service account unless it is there. */
 export async function ensureServiceAccount(client: KubeClient, namespace: string, name: string): Promise<void> {
   if ((await client.get(resources.serviceAccounts, { namespace, name })) !== undefined) return

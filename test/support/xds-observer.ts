@@ -18,7 +18,7 @@ export interface XdsObserver extends AsyncDisposable {
   readonly refused: Promise<string>
   /** Names received since the last call. */
   takeReceived(): string[]
-  /** Resolves once the condition holds, looked at after each update. */
+  /** Resolves once the condition holds, looked at after each update; rejects when it does not in twenty seconds. */
   until(holds: () => boolean): Promise<void>
 }
 
@@ -71,9 +71,15 @@ export function observeXds(
       return taken
     },
     until: (holds) =>
-      new Promise((resolve) => {
+      new Promise((resolve, reject) => {
+        const giveUp = (): void => {
+          looks.delete(look)
+          reject(new Error(`not true in time; held: ${[...held.keys()].join(' ')}`))
+        }
+        const timer = setTimeout(giveUp, 20_000)
         const look = (): void => {
           if (!holds()) return
+          clearTimeout(timer)
           looks.delete(look)
           resolve()
         }
