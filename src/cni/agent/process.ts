@@ -2,13 +2,14 @@
 
 import type { Namespace, Pod } from 'kubernetes-types/core/v1.js'
 import { type KubeObject, resources } from '../../api/index.ts'
-import { createKubeClient, type Informer, type KubeClient } from '../../kube/index.ts'
+import { createKubeClient, type KubeClient } from '../../kube/index.ts'
 import { expositionContentType, type Logging, negotiateExposition, renderMetrics } from '../../observability/index.ts'
 import { createRedirector, type Redirector, runTool, selectBackend } from '../../redirect/index.ts'
 import { startInstaller } from '../install/installer.ts'
 import type { AgentSettings } from '../settings.ts'
-import { createEnrollmentController, type EnrollmentController } from './controller.ts'
+import { createEnrollmentController } from './controller.ts'
 import { createEnrollment } from './enrollment.ts'
+import { followNamespaces, followPods } from './follow.ts'
 import { kubeletUid } from './kubelet-uid.ts'
 import { type AgentMetrics, createAgentMetrics } from './metrics.ts'
 import { findPodNamespaces } from './namespaces.ts'
@@ -55,6 +56,10 @@ export async function runAgent(options: AgentOptions): Promise<void> {
   const client = await createKubeClient()
   stack.defer(() => client.close())
   const ambient = settings.ambientEnabled ? await startAmbient(options, client, metrics, stack, write) : undefined
+  if (signal.aborted) {
+    log.info('node agent stops before it knew its pods; everything stays')
+    return
+  }
   state.watchReady = true
   const installer = startInstaller({
     settings,
@@ -70,7 +75,7 @@ export async function runAgent(options: AgentOptions): Promise<void> {
   stack.use(installer)
   state.installReady = () => installer.ready
   log.info('node agent started', { node: settings.nodeName, ambient: settings.ambientEnabled })
-  if (!signal.aborted) await new Promise((resolve) => signal.addEventListener('abort', resolve, { once: true }))
+  await aborted(signal)
   const decision = await shouldCleanUp(client, settings)
   log.info('node agent stops', { cleanUp: decision.cleanUp, reason: decision.reason })
   if (decision.cleanUp) {
@@ -79,15 +84,20 @@ export async function runAgent(options: AgentOptions): Promise<void> {
   }
 }
 
+async function aborted(signal: AbortSignal): Promise<void> {
+  if (!signal.aborted) await new Promise((resolve) => signal.addEventListener('abort', resolve, { once: true }))
+}
+
 type Write = (level: 'debug' | 'info' | 'warn' | 'error', message: string) => void
 
+/** Undefined when the signal comes first: an API server that does not answer must not keep the agent from ending. */
 async function startAmbient(
-  { settings, logging }: AgentOptions,
+  { settings, logging, signal }: AgentOptions,
   client: KubeClient,
   metrics: AgentMetrics,
   stack: AsyncDisposableStack,
   write: Write,
-): Promise<{ redirector: Redirector }> {
+): Promise<{ redirector: Redirector } | undefined> {
   const { backend, reason } = await selectBackend(settings.nativeNftables, settings.hostNetns)
   write('info', `packet filter: ${backend} (${reason})`)
   const redirector = createRedirector(
@@ -123,7 +133,8 @@ async function startAmbient(
   stack.use(pods)
   const namespaces = client.informer<KubeObject>(resources.namespaces)
   stack.use(namespaces)
-  await Promise.all([pods.synced, namespaces.synced])
+  await Promise.race([Promise.all([pods.synced, namespaces.synced]), aborted(signal)])
+  if (signal.aborted) return undefined
   followPods(pods, controller, (type) => metrics.reconcileEvents.with({ type }).inc())
   followNamespaces(namespaces, controller)
   // What is known now is taken over before any proxy is served, so that the first one gets a complete snapshot.
@@ -148,41 +159,6 @@ async function startAmbient(
     }),
   )
   return { redirector }
-}
-
-function followPods(
-  informer: Informer<KubeObject>,
-  controller: EnrollmentController,
-  count: (type: string) => void,
-): void {
-  informer.subscribe((changes) => {
-    for (const change of changes) {
-      switch (change.kind) {
-        case 'added':
-          controller.podAdded(change.object as Pod)
-          count('add')
-          break
-        case 'updated':
-          // A pod of the same name may have taken the place of another between two events.
-          if (change.old.metadata.uid !== change.object.metadata.uid) controller.podDeleted(change.old as Pod)
-          controller.podUpdated(change.old as Pod, change.object as Pod)
-          count('update')
-          break
-        case 'deleted':
-          controller.podDeleted(change.object as Pod)
-          count('delete')
-      }
-    }
-  })
-}
-
-function followNamespaces(informer: Informer<KubeObject>, controller: EnrollmentController): void {
-  informer.subscribe((changes) => {
-    for (const change of changes) {
-      if (change.kind === 'deleted') controller.namespaceDeleted(change.object.metadata.name)
-      else controller.namespaceChanged(change.object as Namespace)
-    }
-  })
 }
 
 /** Writes the plugin's lines into the agent's own log, with their levels. */

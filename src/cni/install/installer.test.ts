@@ -1,5 +1,15 @@
 import assert from 'node:assert/strict'
-import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import {
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
@@ -70,6 +80,55 @@ test('an entry that another component removed comes back', async (t) => {
   writeFileSync(join(dir, 'net.d/10-pods.conflist'), JSON.stringify(bridge))
   while (!types(list()).includes('istio-cni')) await nextPass()
   assert.deepEqual(types(list()), ['bridge', 'istio-cni'])
+})
+
+/** Writes a service account volume as a kubelet does: a folder for each version, and a link that is renamed over the last one. */
+function writeVolume(dir: string, version: string): void {
+  const folder = join(dir, `..${version}`)
+  mkdirSync(folder)
+  writeFileSync(join(folder, 'token'), `token-${version}`)
+  writeFileSync(join(folder, 'ca.crt'), `CA ${version}`)
+  symlinkSync(`..${version}`, join(dir, '..data_tmp'))
+  renameSync(join(dir, '..data_tmp'), join(dir, '..data'))
+  for (const name of ['token', 'ca.crt']) {
+    rmSync(join(dir, name), { force: true })
+    symlinkSync(join('..data', name), join(dir, name))
+  }
+}
+
+function credentials(dir: string): { token: string; ca: string } {
+  const { clusters, users } = parse(readFileSync(join(dir, 'run/istio-cni-kubeconfig'), 'utf8'))
+  const ca = Buffer.from(clusters[0].cluster['certificate-authority-data'], 'base64').toString()
+  return { token: users[0].user.token, ca }
+}
+
+test('the kubeconfig follows the token and the authority of the agent’s service account', async (t) => {
+  const { dir, install, nextPass } = node(t)
+  writeVolume(join(dir, 'sa'), '1')
+  install()
+  await nextPass()
+  assert.deepEqual(credentials(dir), { token: 'token-1', ca: 'CA 1' })
+  for (const version of ['2', '3']) {
+    writeVolume(join(dir, 'sa'), version)
+    while (credentials(dir).token !== `token-${version}`) await nextPass()
+    assert.deepEqual(credentials(dir), { token: `token-${version}`, ca: `CA ${version}` })
+  }
+})
+
+test('a network folder that is replaced is followed like the first one', async (t) => {
+  const { dir, install, list, nextPass } = node(t)
+  const installer = install()
+  await nextPass()
+  for (const round of ['first', 'second']) {
+    rmSync(join(dir, 'net.d'), { recursive: true })
+    mkdirSync(join(dir, 'net.d'))
+    writeFileSync(join(dir, 'net.d/10-pods.conflist'), JSON.stringify({ ...bridge, name: round }))
+    do await nextPass()
+    while (!installer.ready || !existsSync(join(dir, 'net.d/10-pods.conflist')))
+    assert.deepEqual(types(list()), ['bridge', 'istio-cni'])
+  }
+  writeFileSync(join(dir, 'net.d/10-pods.conflist'), JSON.stringify(bridge))
+  while (!types(list()).includes('istio-cni')) await nextPass()
 })
 
 test('a node without a network waits for one', async (t) => {

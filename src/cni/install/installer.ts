@@ -1,18 +1,9 @@
 // Installs the CNI plugin on the node and keeps it installed: the executable, its kubeconfig, its entry in the network configuration.
-import {
-  existsSync,
-  mkdirSync,
-  readdirSync,
-  readFileSync,
-  renameSync,
-  rmSync,
-  statSync,
-  watch,
-  writeFileSync,
-} from 'node:fs'
+import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { stringify } from 'yaml'
 import type { AgentSettings } from '../settings.ts'
+import { watchFolders } from './folder-watch.ts'
 import {
   holdsEntry,
   insertPlugin,
@@ -46,7 +37,7 @@ type Result = Parameters<InstallerOptions['onPass']>[0]
 
 /** Events come in bursts; one pass serves them all. */
 const settleMs = 100
-/** After a pass that failed, when nothing else brings about the next one. */
+/** After a pass that failed, or while a folder can't be watched: nothing else brings about the next one. */
 const retryMs = 5_000
 
 /** Installs, then watches the folders and repairs. A pass that fails is told and repeated. */
@@ -54,10 +45,16 @@ export function startInstaller(options: InstallerOptions): Installer {
   const { settings, log } = options
   let ready = false
   let timer: NodeJS.Timeout | undefined
+  const folders = watchFolders(
+    [settings.mountedCniNetDir, settings.mountedCniBinDir, options.serviceAccountDir],
+    () => schedule(settleMs),
+    log,
+  )
   const pass = (): void => {
     clearTimeout(timer)
     timer = undefined
     ready = false
+    if (!folders.refresh()) schedule(retryMs)
     const failed = (result: Result, error: unknown): void => {
       options.onPass(result)
       log('error', `the CNI plugin is not installed: ${(error as Error).message}`)
@@ -93,14 +90,7 @@ export function startInstaller(options: InstallerOptions): Installer {
   }
   mkdirSync(settings.mountedCniNetDir, { recursive: true })
   pass()
-  const watchers = [settings.mountedCniNetDir, settings.mountedCniBinDir, options.serviceAccountDir]
-    .filter((dir) => existsSync(dir))
-    .map((dir) =>
-      watch(dir, () => schedule(settleMs)).on('error', (error) =>
-        log('warn', `${dir} is not watched any more: ${error.message}`),
-      ),
-    )
-  // A change between the first pass and the watch is caught by this one.
+  // By now the folders that the first pass made are there to be watched.
   schedule(settleMs)
   return {
     get ready() {
@@ -109,7 +99,7 @@ export function startInstaller(options: InstallerOptions): Installer {
     uninstall: () => uninstall(options),
     [Symbol.asyncDispose]: async () => {
       clearTimeout(timer)
-      for (const watcher of watchers) watcher.close()
+      folders[Symbol.dispose]()
     },
   }
 }

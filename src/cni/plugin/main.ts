@@ -71,10 +71,23 @@ async function dispatch(
       {
         connect: async () => {
           // Loaded only here: most of the plugin's start-up time would be this.
-          const { createKubeClient } = await import('../../kube/index.ts')
-          const client = await createKubeClient({ kubeconfig: `${config.agentRunDir}/istio-cni-kubeconfig` })
-          clients.push(client)
-          return podsAndNamespaces(client)
+          const { createKubeClient, isKubeError } = await import('../../kube/index.ts')
+          const connect = async (): Promise<KubeClient> => {
+            const client = await createKubeClient({ kubeconfig: `${config.agentRunDir}/istio-cni-kubeconfig` })
+            clients.push(client)
+            return client
+          }
+          let client: KubeClient | undefined = await connect()
+          return podsAndNamespaces(async (request) => {
+            client ??= await connect()
+            try {
+              return await request(client)
+            } catch (error) {
+              // The agent writes the file anew when its token changes: the next attempt goes by what it says then.
+              if (isKubeError(error, 401)) client = undefined
+              throw error
+            }
+          })
         },
         notifyAgent: (event) => notifyAgent(config.agentRunDir, event),
         sleep: (ms) => sleep(ms, undefined, { signal: over.signal }),
@@ -105,19 +118,19 @@ async function within<T>(limitMs: number, what: string, work: Promise<T>): Promi
   }
 }
 
-function podsAndNamespaces(client: KubeClient): {
+function podsAndNamespaces(ask: <T>(request: (client: KubeClient) => Promise<T>) => Promise<T>): {
   pod(namespace: string, name: string): Promise<Pod>
   namespace(name: string): Promise<Namespace>
 } {
-  const found = async <T>(what: string, value: Promise<unknown>): Promise<T> => {
-    const object = await within(requestLimitMs, `the request for ${what}`, value)
+  const found = async <T>(what: string, request: (client: KubeClient) => Promise<unknown>): Promise<T> => {
+    const object = await within(requestLimitMs, `the request for ${what}`, ask(request))
     if (object === undefined) throw new CniError(`${what} not found`)
     return object as T
   }
   return {
     pod: (namespace, name) =>
-      found(`pods "${name}" in namespace ${namespace}`, client.get(resources.pods, { namespace, name })),
-    namespace: (name) => found(`namespaces "${name}"`, client.get(resources.namespaces, { name })),
+      found(`pods "${name}" in namespace ${namespace}`, (client) => client.get(resources.pods, { namespace, name })),
+    namespace: (name) => found(`namespaces "${name}"`, (client) => client.get(resources.namespaces, { name })),
   }
 }
 
