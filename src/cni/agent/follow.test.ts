@@ -27,7 +27,7 @@ test('pods are followed over a restart of the API server with a token that ended
   t.after(() => rmSync(dir, { recursive: true }))
   let api = await startApi(join(dir, 'api'))
   const port = api.addresses[0]?.port ?? 0
-  const admin = await createKubeClient({ kubeconfig: api.kubeconfig })
+  let admin = await createKubeClient({ kubeconfig: api.kubeconfig })
   const account = { namespace: 'istio-system', name: 'istio-cni' }
   await admin.create(resources.namespaces, namespaceNamed('istio-system'))
   await admin.create(resources.namespaces, namespaceNamed('shop', { 'istio.io/dataplane-mode': 'ambient' }))
@@ -98,6 +98,9 @@ test('pods are followed over a restart of the API server with a token that ended
 
   await api[Symbol.asyncDispose]()
   api = await startApi(join(dir, 'api'), port)
+  // Writes over connections to the server that ended are not sent again.
+  await admin.close()
+  admin = await createKubeClient({ kubeconfig: api.kubeconfig })
   // The pod that the first token is bound to goes, and with it the token.
   await admin.delete(resources.pods, { ...account, name: 'agent-1' }, { gracePeriodSeconds: 0 })
   await admin.delete(resources.pods, { ...web, name: 'gone' }, { gracePeriodSeconds: 0 })
