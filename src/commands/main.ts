@@ -8,7 +8,7 @@ const program = new Command('lateen')
   .showHelpAfterError('("lateen help" lists the commands)')
 
 /** Errors that say all a user needs: their stack would only hide it. Anything else is a fault of ours. */
-const plainCodes = new Set<unknown>(['USAGE', 'INVALID_MANIFEST', 'INVALID_SETTING'])
+const plainCodes = new Set<unknown>(['USAGE', 'INVALID_CONFIG', 'INVALID_MANIFEST', 'INVALID_SETTING'])
 
 const unreachable = 'Is the mesh running? "lateen status" tells, "lateen up" starts it.'
 

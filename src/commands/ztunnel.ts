@@ -1,7 +1,7 @@
 // `lateen ztunnel`: the L4 node proxy.
 import { Command } from 'commander'
 import { createLogging, formatJson, formatPlain } from '../observability/index.ts'
-import { loadConfig, processInputs, runZtunnel } from '../ztunnel/index.ts'
+import { formatBuildInfo, loadConfig, processInputs, runZtunnel, type VersionFacts } from '../ztunnel/index.ts'
 import { restartWithHeapFlags } from './heap-flags.ts'
 import { packageVersion } from './version.ts'
 
@@ -15,11 +15,21 @@ const heapFlags = ['--max-semi-space-size=1', '--initial-heap-size=256', '--wasm
 export function create(): Command {
   return new Command('ztunnel')
     .description('L4 node proxy: mutual TLS, policies and telemetry for the TCP connections of this node’s pods.')
-    .argument('[command]', 'proxy', 'proxy')
+    .argument('[command]', 'proxy, version or help', 'proxy')
     .addHelpText('after', '\nEvery setting is an environment variable (PROXY_MODE, XDS_ADDRESS, CA_ADDRESS, …).')
     .allowExcessArguments()
-    .action(async (command: string) => {
-      if (command !== 'proxy' && command !== 'ztunnel') throw new Error(`unknown command: ${command}`)
+    .action(async (name: string, _options: unknown, command: Command) => {
+      if (name === 'version') {
+        process.stdout.write(`${formatBuildInfo(versionFacts(process.env.ISTIO_META_ISTIO_VERSION))}\n`)
+        return
+      }
+      if (name !== 'proxy') {
+        process.stdout.write(command.helpInformation())
+        if (name === 'help') return
+        process.stderr.write(`unknown command: ${name}\n`)
+        process.exitCode = 1
+        return
+      }
       restartWithHeapFlags(heapFlags, { MALLOC_ARENA_MAX: '2' })
       const config = loadConfig(processInputs(process.env))
       const logging = createLogging({
@@ -33,11 +43,11 @@ export function create(): Command {
         stop.abort()
         process.once('SIGINT', () => process.exit(130))
       })
-      process.exitCode = await runZtunnel(
-        config,
-        { logging, version: { version: packageVersion(), gitRevision: 'unknown', istioVersion: config.istioVersion } },
-        stop.signal,
-      )
+      process.exitCode = await runZtunnel(config, { logging, version: versionFacts(config.istioVersion) }, stop.signal)
       await logging.flush()
     })
+}
+
+function versionFacts(istioVersion = 'unknown'): VersionFacts {
+  return { version: packageVersion(), gitRevision: 'unknown', istioVersion }
 }

@@ -1,6 +1,7 @@
 // The verified certificate of the other side, and the SPIFFE ids in it.
 import type { X509Certificate } from 'node:crypto'
 import type { TLSSocket } from 'node:tls'
+import { splitSpiffe } from '../util/index.ts'
 
 export interface PeerCertificate {
   /** URI names with the spiffe scheme, in certificate order. */
@@ -42,10 +43,10 @@ export function expectOneOf(expected: readonly string[]): (peer: PeerCertificate
       : `identity verification error: peer did not present the expected SAN (${expected.join(',')}), got ${spiffeIds.join(',')}`
 }
 
-/** Accepts a peer with a SPIFFE id of this trust domain. */
+/** Accepts a peer with the SPIFFE id of a workload of this trust domain. An id of another form names nobody that policies could judge. */
 export function expectTrustDomain(trustDomain: string): (peer: PeerCertificate) => string | undefined {
   return ({ spiffeIds }) =>
-    spiffeIds.some((id) => id.startsWith(`spiffe://${trustDomain}/`))
+    spiffeIds.some((id) => splitSpiffe(id)?.trustDomain === trustDomain)
       ? undefined
       : `identity verification error: peer did not present the expected trustdomain (${trustDomain}), got ${spiffeIds.join(',')}`
 }

@@ -1,6 +1,7 @@
 // Whatever comes in from a peer, the node agent, the control plane or a pod: decoders answer with their own errors and decisions
 // with a decision, in time.
 import assert from 'node:assert/strict'
+import { closeSync, fstatSync, openSync } from 'node:fs'
 import { test } from 'node:test'
 import { create, toBinary } from '@bufbuild/protobuf'
 import dnsPacket from 'dns-packet'
@@ -8,7 +9,9 @@ import fc from 'fast-check'
 import { makeCa, makeLeaf } from '../../test/support/ca.ts'
 import { meshOf } from '../../test/support/mesh.ts'
 import { CertificateError, certificateFromAnswer } from '../ca/client/index.ts'
+import { LogFilterError } from '../observability/index.ts'
 import { security, workload, zds } from '../proto/index.ts'
+import { ConfigError, loadConfig } from './config/index.ts'
 import { decodeAgentPacket, ZdsPacketError } from './dataplane/zds-messages.ts'
 import {
   authorize,
@@ -23,7 +26,14 @@ import {
 import { DnsError, parseResolvConf } from './dns/index.ts'
 import { readMessage, readRecords } from './dns/message.ts'
 import { firstAddress } from './socks5/index.ts'
-import { addressTypeUrl, authorizationTypeUrl, createDeltaReceiver, createMeshState, ipToBytes } from './state/index.ts'
+import {
+  addressTypeUrl,
+  authorizationTypeUrl,
+  createDeltaReceiver,
+  createMeshState,
+  ipToBytes,
+  StateError,
+} from './state/index.ts'
 
 const limits = { numRuns: 3000, interruptAfterTimeLimit: 3000 }
 
@@ -76,6 +86,37 @@ test('packets of the node agent', () => {
       }
     }),
     limits,
+  )
+})
+
+test('descriptors that come with packets are handed over or closed, never lost', () => {
+  const add = toBinary(
+    zds.WorkloadRequestSchema,
+    create(zds.WorkloadRequestSchema, {
+      payload: { case: 'add', value: create(zds.AddWorkloadSchema, { uid: 'a', workloadInfo: { name: 'n' } }) },
+    }),
+  )
+  const isOpen = (descriptor: number): boolean => {
+    try {
+      return fstatSync(descriptor).isFile()
+    } catch {
+      return false
+    }
+  }
+  fc.assert(
+    fc.property(fc.oneof(fc.constant(add), hostile(add)), fc.nat(3), (message, count) => {
+      const descriptors = Array.from({ length: count }, () => openSync('/etc/hosts', 'r'))
+      try {
+        const said = decodeAgentPacket({ message, descriptors })
+        assert.deepEqual(descriptors, said.kind === 'add' ? [said.namespaceFd] : [])
+        assert.ok(descriptors.every(isOpen))
+        for (const descriptor of descriptors) closeSync(descriptor)
+      } catch (error) {
+        assert.ok(error instanceof ZdsPacketError, String(error))
+        assert.ok(!descriptors.some(isOpen))
+      }
+    }),
+    { ...limits, numRuns: 1000 },
   )
 })
 
@@ -261,6 +302,61 @@ test('answers of a certificate authority', async () => {
         assert.equal(read.leaf.trim(), leaf.pem.trim())
       } catch (error) {
         assert.ok(error instanceof CertificateError && error.code === 'CA_ANSWER', String(error))
+      }
+    }),
+    limits,
+  )
+})
+
+test('settings: whatever they are, the start succeeds or names what is wrong', () => {
+  const names = [
+    'PROXY_MODE',
+    'PROXY_WORKLOAD_INFO',
+    'PROXY_CONFIG',
+    'XDS_ADDRESS',
+    'CA_ADDRESS',
+    'XDS_HEADER_A',
+    'LOCAL_XDS',
+    'RUST_LOG',
+    'LOG_FORMAT',
+    'KEEPALIVE_TIME',
+    'SECRET_TTL',
+    'HTTP2_FRAME_SIZE',
+    'ZTUNNEL_WORKER_THREADS',
+    'ZTUNNEL_RESOURCE_CPU_LIMIT',
+    'TERMINATION_GRACE_PERIOD_SECONDS',
+    'ISTIO_META_DNS_PROXY_ADDR',
+    'ISTIO_METAJSON_A',
+    'PACKET_MARK',
+    'ENABLE_ORIG_SRC',
+  ]
+  const value = fc.oneof(
+    wild,
+    fc.json(),
+    fc.constantFrom(
+      'true',
+      'false',
+      '0',
+      '-1',
+      '1e9',
+      '50%',
+      '1h30m',
+      '500m',
+      'a=debug',
+      'shared',
+      '[::1]:53',
+      '{a: &a [*a]}',
+    ),
+  )
+  fc.assert(
+    fc.property(fc.dictionary(fc.constantFrom(...names), value, { maxKeys: 3 }), (env) => {
+      try {
+        const config = loadConfig({ env, machineCpus: 4, readFile: () => undefined })
+        assert.ok(config.workerThreads >= 1 && config.drainDeadlineMs > 0)
+      } catch (error) {
+        const isTyped = error instanceof ConfigError || error instanceof LogFilterError || error instanceof StateError
+        assert.ok(isTyped, error instanceof Error ? error.stack : String(error))
+        assert.notEqual(error.message, '')
       }
     }),
     limits,

@@ -16,6 +16,7 @@ import { dumpConfig, type ZtunnelConfig } from './config/index.ts'
 import { connectXds } from './control-plane.ts'
 import { dataPlaneOptions } from './data-plane-settings.ts'
 import {
+  checkPortsAreFree,
   createHostnameResolver,
   createPods,
   type DataPlaneServices,
@@ -55,6 +56,7 @@ export async function runZtunnel(
   for (const warning of config.warnings) log.warn(warning)
   log.info('running with config', { config: JSON.stringify(dumpConfig(config)) })
   if (config.mode === 'shared') checkRights(config)
+  else checkPortsAreFree({ ...dataPlaneOptions(config), dns: config.dnsProxyEnabled })
 
   await using stack = new AsyncDisposableStack()
   const shutdown = new AbortController()

@@ -165,6 +165,9 @@ suite('the node proxy in its modes', { skip: canRunLab, timeout: 120_000 }, () =
     }
     await eventually(ready, 'readiness')
     assert.equal(await exchange(lab, 'client', echoTo, 'from a dedicated proxy'), 'from a dedicated proxy')
+    const second = lab.launch('client', { PROXY_MODE: 'dedicated', PROXY_WORKLOAD_INFO: 'default/dedicated/dedicated' })
+    assert.equal(await second.stopped(), 1)
+    assert.match(second.log(), /failed to bind to address \[::\]:15008: .*EADDRINUSE/)
     await proxy.logged(
       /connection complete.*src\.identity="spiffe:\/\/cluster\.local\/ns\/default\/sa\/dedicated".*dst\.identity="spiffe:.*\/sa\/server"/,
     )

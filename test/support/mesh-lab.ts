@@ -58,6 +58,8 @@ export interface LabProxy {
   /** Resident bytes. */
   rss(): number
   stop(signal?: NodeJS.Signals): Promise<number | null>
+  /** Resolves with the exit status when it has ended by itself. */
+  stopped(): Promise<number | null>
 }
 
 export const canRunLab =
@@ -301,5 +303,6 @@ function launch(namespace: string, env: Record<string, string>): LabProxy {
       if (child.exitCode === null && child.signalCode === null) child.kill(signal)
       return (await exited)[0]
     },
+    stopped: async () => (await exited)[0],
   }
 }

@@ -69,6 +69,14 @@ export function dumpVersion({ version, gitRevision, istioVersion }: VersionFacts
   }
 }
 
+/** The same on one line, as `version` prints it. */
+export function formatBuildInfo(facts: VersionFacts): string {
+  const fields = Object.entries(dumpVersion(facts)).map(
+    ([key, value]) => `${key.charAt(0).toUpperCase()}${key.slice(1)}:${JSON.stringify(value)}`,
+  )
+  return `version.BuildInfo{${fields.join(', ')}}`
+}
+
 /** By uid: `{state, connections, info}`. */
 export function dumpPods(pods: readonly PodListing[]): Readonly<Record<string, unknown>> {
   return Object.fromEntries(

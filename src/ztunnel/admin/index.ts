@@ -3,7 +3,14 @@ import type { MetricsRegistry } from '../../observability/index.ts'
 import { type HttpServer, startHttpServer } from './http-server.ts'
 import { type AdminOptions, adminRoutes, readinessRoutes, statsRoutes } from './routes.ts'
 
-export { type ConfigDumpSources, dumpAll, dumpPods, dumpVersion, type VersionFacts } from './config-dump.ts'
+export {
+  type ConfigDumpSources,
+  dumpAll,
+  dumpPods,
+  dumpVersion,
+  formatBuildInfo,
+  type VersionFacts,
+} from './config-dump.ts'
 export type { HttpServer } from './http-server.ts'
 export type { AdminOptions } from './routes.ts'
 

@@ -103,7 +103,7 @@ async function listenUdp(context: PodContext, address: SocketAddress, dns: DnsAn
   }
 }
 
-/** Queries over TCP, each with two bytes of length, answered in order. */
+/** Queries over TCP, each with two bytes of length, answered in order. A client that does not take its answers is asked no more. */
 async function serveDnsStream(context: PodContext, socket: Socket, dns: DnsAnswerer): Promise<void> {
   const { options, pod, namespace, stopping } = context
   socket.on('error', () => undefined)
@@ -129,7 +129,7 @@ async function serveDnsStream(context: PodContext, socket: Socket, dns: DnsAnswe
         if (answer === null) continue
         const prefix = Buffer.alloc(2)
         prefix.writeUInt16BE(answer.length)
-        socket.write(Buffer.concat([prefix, answer]))
+        if (!socket.write(Buffer.concat([prefix, answer]))) await writable(socket)
       }
     }
     socket.end()
@@ -139,4 +139,17 @@ async function serveDnsStream(context: PodContext, socket: Socket, dns: DnsAnswe
   } finally {
     stopping.removeEventListener('abort', stop)
   }
+}
+
+/** Resolves when the client has taken what was written, or is gone. */
+function writable(socket: Socket): Promise<void> {
+  return new Promise((resolve) => {
+    const end = () => {
+      socket.off('drain', end)
+      socket.off('close', end)
+      resolve()
+    }
+    socket.on('drain', end)
+    socket.on('close', end)
+  })
 }
