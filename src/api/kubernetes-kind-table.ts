@@ -156,6 +156,9 @@ export const kubernetesKinds: readonly KubernetesKind[] = [
       fields: 'spec.signerName',
     },
   ]),
+  ...kindsOf('certificates.k8s.io/v1beta1', [
+    { kind: 'ClusterTrustBundle', plural: 'clustertrustbundles', cluster: true, fields: 'spec.signerName' },
+  ]),
   ...kindsOf('admissionregistration.k8s.io/v1', [
     {
       kind: 'MutatingWebhookConfiguration',

@@ -81,7 +81,13 @@ const hasGeneration = new Set([
   'admissionregistration.k8s.io/MutatingWebhookConfiguration',
   'admissionregistration.k8s.io/ValidatingWebhookConfiguration',
 ])
-const noGeneration = new Set(['/Service', '/Node', '/Namespace', 'certificates.k8s.io/CertificateSigningRequest'])
+const noGeneration = new Set([
+  '/Service',
+  '/Node',
+  '/Namespace',
+  'certificates.k8s.io/CertificateSigningRequest',
+  'certificates.k8s.io/ClusterTrustBundle',
+])
 
 function validate(
   kind: KubernetesKind,

@@ -1,6 +1,7 @@
 // Validation of the built-in kinds beyond their schema: what the other parts of the system rely on.
 import { isIP } from 'node:net'
 import { duplicate, immutable, invalidValue, isSame, notSupported, required } from './causes.ts'
+import { validateTrustBundle } from './cluster-trust-bundle.ts'
 import type { Cause } from './kind.ts'
 import {
   dns1035LabelFault,
@@ -34,6 +35,8 @@ const specOf = (object: KubeObject | undefined): Fields =>
 const nameRules: Readonly<Record<string, (name: string) => string | undefined>> = {
   '/Namespace': dnsLabelFault,
   '/Service': dns1035LabelFault,
+  // Depends on the signer: checked with it.
+  'certificates.k8s.io/ClusterTrustBundle': () => undefined,
   'rbac.authorization.k8s.io/Role': pathSegmentFault,
   'rbac.authorization.k8s.io/RoleBinding': pathSegmentFault,
   'rbac.authorization.k8s.io/ClusterRole': pathSegmentFault,
@@ -290,6 +293,14 @@ const validateWebhooks: Validation = (_, object) => {
   return causes
 }
 
+const validateClusterTrustBundle: Validation = (_, object, old) => {
+  const bundleOf = (of: KubeObject) => {
+    const { signerName, trustBundle } = specOf(of)
+    return { name: of.metadata.name, signerName, trustBundle }
+  }
+  return validateTrustBundle(bundleOf(object), old === undefined ? undefined : bundleOf(old))
+}
+
 const validatePod: Validation = (spec, _, old) =>
   old === undefined ? validatePodSpec(spec, 'spec') : validatePodUpdate(spec, specOf(old))
 
@@ -303,6 +314,7 @@ const validations: Readonly<Record<string, Validation>> = {
   'apps/DaemonSet': validateWorkload(['Always'], ['selector']),
   'apps/StatefulSet': validateWorkload(['Always'], ['selector', 'serviceName', 'podManagementPolicy']),
   'batch/Job': validateJob,
+  'certificates.k8s.io/ClusterTrustBundle': validateClusterTrustBundle,
   'discovery.k8s.io/EndpointSlice': validateEndpointSlice,
   'rbac.authorization.k8s.io/RoleBinding': validateRoleBinding,
   'rbac.authorization.k8s.io/ClusterRoleBinding': validateRoleBinding,

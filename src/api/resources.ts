@@ -29,6 +29,7 @@ export const resources = {
     'certificatesigningrequests',
     false,
   ),
+  clusterTrustBundles: resource('certificates.k8s.io/v1beta1', 'ClusterTrustBundle', 'clustertrustbundles', false),
   tokenReviews: resource('authentication.k8s.io/v1', 'TokenReview', 'tokenreviews', false),
   customResourceDefinitions: resource(
     'apiextensions.k8s.io/v1',

@@ -1,15 +1,29 @@
 import assert from 'node:assert/strict'
 import { X509Certificate } from 'node:crypto'
 import { mkdtempSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import { connect as connectHttp2 } from 'node:http2'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
-import { type Client, Server, ServerCredentials } from '@grpc/grpc-js'
+import { createSecureContext } from 'node:tls'
+import { create } from '@bufbuild/protobuf'
+import {
+  type ChannelCredentials,
+  Client,
+  credentials,
+  status as grpcStatus,
+  Metadata,
+  Server,
+  ServerCredentials,
+} from '@grpc/grpc-js'
 import { makeCa, makeLeaf, type TestCa } from '../../test/support/ca.ts'
 import { createLogging, createMetricsRegistry } from '../observability/index.ts'
+import { ca } from '../proto/index.ts'
 import {
+  type Authenticator,
   bindCertificateService,
   type CaClientOptions,
+  certificateServiceDefinition,
   createAuthority,
   createCaClient,
   createCaMetrics,
@@ -26,7 +40,7 @@ const web = 'spiffe://cluster.local/ns/shop/sa/web'
 const proxy = 'spiffe://cluster.local/ns/istio-system/sa/ztunnel'
 
 /** A control plane on loopback, and clients of it. */
-async function world(t: TestContext, root?: TestCa) {
+async function world(t: TestContext, root?: TestCa, first: readonly Authenticator[] = []) {
   const rootCa = root ?? (await makeCa({ name: 'root' }))
   const material = signingMaterial({ certificate: rootCa.pem, key: rootCa.key, roots: rootCa.pem, chain: '' })
   const authority = createAuthority({ material, defaultTtlSeconds: 3600, maxTtlSeconds: 7200 })
@@ -44,6 +58,7 @@ async function world(t: TestContext, root?: TestCa) {
   const service = createCertificateService({
     authority,
     authenticators: [
+      ...first,
       createClientCertificateAuthenticator(),
       createKubernetesTokenAuthenticator({
         audiences: ['istio-ca'],
@@ -74,7 +89,7 @@ async function world(t: TestContext, root?: TestCa) {
     metrics: createCaMetrics(createMetricsRegistry()),
     audit: createLogging({ sink }).scope('ca'),
   })
-  const binding = bindCertificateService(service, (call) => requestOfCall(call, ['cluster.local']))
+  const binding = bindCertificateService(service, (call) => requestOfCall(call, ['cluster.local']), 1_000)
   const serving = await authority.issueServingCertificate(['istiod.test'], 3600)
   const keys = [{ private_key: Buffer.from(serving.privateKey), cert_chain: Buffer.from(serving.chain) }]
   const listen = async (wantsClientCertificate: boolean): Promise<number> => {
@@ -224,3 +239,71 @@ test('a client certificate of the mesh is enough; one that names no workload of 
   assert.equal(await ask([web, proxy]), 'request authenticate failure')
   assert.equal(await ask([]), 'request authenticate failure')
 })
+
+test('nothing is read of a request before its sender has proved who it is', { timeout: 20_000 }, async (t) => {
+  const asked = Promise.withResolvers<void>()
+  const decided = Promise.withResolvers<never>()
+  decided.promise.catch(() => {})
+  const authenticator: Authenticator = {
+    name: 'slow',
+    authenticate() {
+      asked.resolve()
+      return decided.promise
+    },
+  }
+  const { listen } = await world(t, undefined, [authenticator])
+  const session = connectHttp2(`https://localhost:${await listen(false)}`, { rejectUnauthorized: false })
+  t.after(() => session.destroy())
+  const { path } = certificateServiceDefinition.CreateCertificate
+  const stream = session.request({
+    ':method': 'POST',
+    ':path': path,
+    'content-type': 'application/grpc',
+    te: 'trailers',
+  })
+  const message = Buffer.alloc(5 + 8 * 1024 * 1024, 'x')
+  message.writeUInt8(0, 0)
+  message.writeUInt32BE(message.byteLength - 5, 1)
+  stream.end(message)
+  await asked.promise
+  // Flow control has stopped the sender: it may send nothing more, and most of the message is still here.
+  while ((stream.session?.state.remoteWindowSize ?? 1) > 0) await new Promise((resolve) => setTimeout(resolve, 5))
+  assert.ok((session.socket.bytesWritten ?? 0) < 200_000, `${session.socket.bytesWritten} bytes`)
+  const status = new Promise((resolve) => {
+    stream.on('response', (headers) => headers['grpc-status'] !== undefined && resolve(headers['grpc-status']))
+    stream.on('trailers', (headers) => resolve(headers['grpc-status']))
+  })
+  decided.reject(new Error('nobody'))
+  assert.equal(Number(await status), grpcStatus.UNAUTHENTICATED)
+})
+
+test('a request that is too long, is none, or never comes is refused and written down', async (t) => {
+  const { listen, lines } = await world(t)
+  const client = new Client(`localhost:${await listen(false)}`, insecureTls())
+  t.after(() => client.close())
+  const { path, requestSerialize, responseDeserialize } = certificateServiceDefinition.CreateCertificate
+  const metadata = new Metadata()
+  metadata.set('authorization', 'Bearer ztunnel-token')
+  const send = (...csrs: readonly string[]) =>
+    new Promise<number | undefined>((resolve) => {
+      const call = client.makeClientStreamRequest(path, requestSerialize, responseDeserialize, metadata, (error) =>
+        resolve(error?.code),
+      )
+      for (const csr of csrs) call.write(create(ca.IstioCertificateRequestSchema, { csr }))
+      if (csrs.length !== 1 || csrs[0] !== '') call.end()
+    })
+  assert.equal(await send('x'.repeat(70_000)), grpcStatus.INVALID_ARGUMENT)
+  assert.match(lines.at(-1) ?? '', /certificate refused.*more than 65536 characters/)
+  assert.equal(await send('a', 'b'), grpcStatus.INVALID_ARGUMENT)
+  assert.equal(await send(), grpcStatus.INVALID_ARGUMENT)
+  assert.equal(await send(''), grpcStatus.DEADLINE_EXCEEDED)
+  assert.match(lines.at(-1) ?? '', /certificate refused.*took too long/)
+})
+
+/** A channel that takes any server certificate. */
+function insecureTls(): ChannelCredentials {
+  return credentials.createFromSecureContext(createSecureContext(), {
+    checkServerIdentity: () => undefined,
+    rejectUnauthorized: false,
+  })
+}

@@ -1,17 +1,13 @@
 // IstioCertificateService: authenticates the caller, decides which identity it may have, signs, and writes down what was decided.
 import { X509Certificate } from 'node:crypto'
-import { create } from '@bufbuild/protobuf'
-import { type handleUnaryCall, type ServerUnaryCall, type ServiceDefinition, status } from '@grpc/grpc-js'
+import { status } from '@grpc/grpc-js'
 import type { Scope } from '../observability/index.ts'
-import { ca } from '../proto/index.ts'
 import {
   type Authentication,
   type AuthenticationRequest,
   type Authenticator,
   authenticate,
 } from './authentication/authenticator.ts'
-import { isMeshPeer } from './authentication/mesh-peer.ts'
-import { certificateServiceDefinition } from './client/index.ts'
 import { type CaMetrics, countSigningError } from './metrics.ts'
 import type { AuthorizeImpersonation } from './node-authorization.ts'
 import { SigningError } from './signing/errors.ts'
@@ -39,7 +35,12 @@ export interface CertificateRequestMessage {
 
 /** A refusal as the caller gets it. */
 export class CertificateRefusal extends Error {
-  readonly code: status.UNAUTHENTICATED | status.INVALID_ARGUMENT | status.INTERNAL | status.RESOURCE_EXHAUSTED
+  readonly code:
+    | status.UNAUTHENTICATED
+    | status.INVALID_ARGUMENT
+    | status.INTERNAL
+    | status.RESOURCE_EXHAUSTED
+    | status.DEADLINE_EXCEEDED
 
   constructor(code: CertificateRefusal['code'], message: string, options?: ErrorOptions) {
     super(message, options)
@@ -49,15 +50,21 @@ export class CertificateRefusal extends Error {
 }
 
 export interface CertificateService {
-  /** The answer's chain: leaf first, root bundle last. Rejects with a CertificateRefusal. */
-  createCertificate(message: CertificateRequestMessage, request: AuthenticationRequest): Promise<readonly string[]>
+  /**
+   * The answer's chain: leaf first, root bundle last. `read` brings in the message; it is called for callers who proved who they are, and
+   * for no others. Rejects with a CertificateRefusal.
+   */
+  createCertificate(
+    read: () => Promise<CertificateRequestMessage>,
+    request: AuthenticationRequest,
+  ): Promise<readonly string[]>
 }
 
 export function createCertificateService(options: CertificateServiceOptions): CertificateService {
   const { authority, authenticators, metrics, audit, maxConcurrent = 500 } = options
   let serving = 0
 
-  async function createCertificate(message: CertificateRequestMessage, request: AuthenticationRequest) {
+  async function createCertificate(read: () => Promise<CertificateRequestMessage>, request: AuthenticationRequest) {
     metrics.requests.inc()
     if (serving >= maxConcurrent) {
       metrics.turnedAway.inc()
@@ -67,6 +74,7 @@ export function createCertificateService(options: CertificateServiceOptions): Ce
     serving += 1
     try {
       const caller = acceptedCaller(await authenticate(authenticators, request), request)
+      const message = await messageOf(read, caller, request)
       const identities = identitiesFor(caller, message.impersonatedIdentity, request)
       const signing = { csrPem: message.csr, identities, validitySeconds: message.validitySeconds }
       const chain = await sign(signing, message.certSigner, caller, request)
@@ -83,6 +91,20 @@ export function createCertificateService(options: CertificateServiceOptions): Ce
     metrics.authenticationFailures.inc()
     audit.warn('certificate refused', { peer: request.peerAddress, reason: outcome.reasons.join('; ') })
     throw new CertificateRefusal(status.UNAUTHENTICATED, 'request authenticate failure')
+  }
+
+  async function messageOf(
+    read: () => Promise<CertificateRequestMessage>,
+    caller: Caller,
+    request: AuthenticationRequest,
+  ): Promise<CertificateRequestMessage> {
+    try {
+      return await read()
+    } catch (cause) {
+      refused(caller, request, cause, {})
+      if (cause instanceof CertificateRefusal) throw cause
+      throw new CertificateRefusal(status.INVALID_ARGUMENT, 'the request cannot be read', { cause })
+    }
   }
 
   function identitiesFor(caller: Caller, impersonated: string, request: AuthenticationRequest): readonly string[] {
@@ -157,63 +179,4 @@ export function createCertificateService(options: CertificateServiceOptions): Ce
   }
 
   return { createCertificate }
-}
-
-/** The service for a gRPC server: `server.addService(definition, implementation)`. */
-export interface CertificateServiceBinding {
-  readonly definition: ServiceDefinition
-  readonly implementation: {
-    readonly CreateCertificate: handleUnaryCall<ca.IstioCertificateRequest, ca.IstioCertificateResponse>
-  }
-}
-
-type Call = ServerUnaryCall<ca.IstioCertificateRequest, ca.IstioCertificateResponse>
-
-/** `requestOf` tells who is at the other end of a call, as requestOfCall does. */
-export function bindCertificateService(
-  service: CertificateService,
-  requestOf: (call: Call) => AuthenticationRequest,
-): CertificateServiceBinding {
-  return {
-    definition: certificateServiceDefinition,
-    implementation: {
-      CreateCertificate(call, callback) {
-        const { csr, validityDuration, metadata } = call.request
-        const textOf = (value: unknown): string => (typeof value === 'string' ? value : '')
-        const message = {
-          csr,
-          validitySeconds: Number(validityDuration),
-          impersonatedIdentity: textOf(metadata?.ImpersonatedIdentity),
-          certSigner: textOf(metadata?.CertSigner),
-        }
-        service.createCertificate(message, requestOf(call)).then(
-          (certChain) => callback(null, create(ca.IstioCertificateResponseSchema, { certChain: [...certChain] })),
-          (error: unknown) =>
-            callback(
-              error instanceof CertificateRefusal
-                ? { code: error.code, details: error.message }
-                : { code: status.INTERNAL, details: 'internal error' },
-            ),
-        )
-      },
-    },
-  }
-}
-
-/**
- * The peer and metadata of a gRPC call. A client certificate counts only where the TLS layer has verified it against the server's
- * client roots (grpc-js reports no other) and it names one workload of these trust domains.
- */
-export function requestOfCall(
-  call: Pick<Call, 'getPeer' | 'metadata' | 'getAuthContext'>,
-  trustDomains: readonly string[],
-): AuthenticationRequest {
-  const { sslPeerCertificate } = call.getAuthContext()
-  const leaf = sslPeerCertificate === undefined ? undefined : new X509Certificate(sslPeerCertificate.raw)
-  const verifiedChains = leaf !== undefined && isMeshPeer(leaf, trustDomains) ? [[leaf]] : []
-  return {
-    peerAddress: call.getPeer(),
-    ...(leaf === undefined ? {} : { peerAuthentication: { kind: 'tls', verifiedChains } }),
-    header: (name) => call.metadata.get(name).map(String),
-  }
 }

@@ -23,15 +23,13 @@ export {
   type TokenReviewStatus,
 } from './authentication/service-account.ts'
 export { createXfccAuthenticator, identitiesOfXfcc, trustOfPeers, type XfccOptions } from './authentication/xfcc.ts'
+export { bindCertificateService, type CertificateServiceBinding, requestOfCall } from './certificate-grpc.ts'
 export {
-  bindCertificateService,
   CertificateRefusal,
   type CertificateRequestMessage,
   type CertificateService,
-  type CertificateServiceBinding,
   type CertificateServiceOptions,
   createCertificateService,
-  requestOfCall,
 } from './certificate-service.ts'
 export * from './client/index.ts'
 export { type CaMetrics, createCaMetrics, type ExpirySource } from './metrics.ts'
@@ -95,4 +93,6 @@ export {
 } from './signing/secrets.ts'
 export { loadOrCreateSelfSigned, type SelfSigned, type SelfSignedOptions } from './signing/self-signed.ts'
 export { type ServingNameOptions, servingNames } from './signing/serving-names.ts'
+export { createMeshTrustBundle, type MeshTrustBundle } from './trust/mesh-trust-bundle.ts'
+export { fetchBundle, rootsOfBundle, TrustBundleError } from './trust/spiffe-bundle.ts'
 export type { Caller, CertificateAuthority, SigningRequest } from './types.ts'

@@ -33,6 +33,7 @@ export function create(): Command {
     .option('--secureGRPCAddr <address>', 'xDS and certificates over TLS', ':15012')
     .option('--grpcAddr <address>', 'xDS without TLS, where clients are not authenticated (default: not served)')
     .option('--monitoringAddr <address>', 'metrics and debug pages', ':15014')
+    .option('--profile <boolean>', 'profiles of the process may be taken from the debug port', 'true')
     .option('--shutdownDuration <duration>', 'bound of the graceful stop', '10s')
     .option('--keepaliveInterval <duration>', 'time between pings of idle connections', '30s')
     .option('--keepaliveTimeout <duration>', 'how long a ping may go unanswered', '10s')

@@ -12,6 +12,7 @@ import {
 } from '../ca/index.ts'
 import type { KubeClient } from '../kube/index.ts'
 import type { RemoteClusters } from './remote-clusters.ts'
+import type { DiscoverySettings } from './settings.ts'
 
 export interface AuthenticationOptions {
   readonly client: KubeClient
@@ -22,6 +23,8 @@ export interface AuthenticationOptions {
   readonly trustDomain: () => string
   /** The text of JWT_RULE; empty for none. */
   readonly jwtRule: string
+  /** A further issuer of tokens. */
+  readonly tokenIssuer: DiscoverySettings['tokenIssuer']
   /** Gateways that vouch for their clients by a header; empty for none. */
   readonly trustedGatewayCidrs: readonly string[]
 }
@@ -35,8 +38,12 @@ export function createAuthenticators(options: AuthenticationOptions): readonly A
     const of = id === clusterId ? client : remoteClusters.clientOf(id)
     return of === undefined ? undefined : (token, wanted) => review(of, token, wanted)
   }
-  const oidc =
-    options.jwtRule === '' ? [] : [createOidcAuthenticator({ rule: parseJwtRule(options.jwtRule), trustDomain })]
+  const { jwtRule, tokenIssuer } = options
+  const rules = [
+    ...(jwtRule === '' ? [] : [parseJwtRule(jwtRule)]),
+    ...(tokenIssuer === undefined ? [] : [{ issuer: tokenIssuer.issuer, audiences: [tokenIssuer.audience] }]),
+  ]
+  const oidc = rules.map((rule) => createOidcAuthenticator({ rule, trustDomain }))
   const xfcc =
     trustedGatewayCidrs.length === 0
       ? []

@@ -20,7 +20,8 @@ import {
 import type { MeshConfig } from '../config/index.ts'
 import type { KubeClient } from '../kube/index.ts'
 import type { Scope } from '../observability/index.ts'
-import { openRegistration } from './registration.ts'
+import { type ClusterServing, servingFromCluster } from './cluster-serving.ts'
+import { openRegistration, rootsOfSigners } from './registration.ts'
 import { secretStore } from './secret-store.ts'
 import type { DiscoverySettings } from './settings.ts'
 import { signThroughRequests } from './signing-requests.ts'
@@ -70,6 +71,60 @@ export async function openAuthority(context: AuthorityContext, signal: AbortSign
     const { signer } = certificates
     return openRegistration({ signer, certificates, ...lifetimes, mesh: context.mesh, signInCluster, log })
   }
+  const own = await openOwn(context, lifetimes, signal)
+  if (certificates.servingSigner === '') return own
+  const serving = servingFromCluster({
+    signInCluster: signThroughRequests(client, signal),
+    signerName: certificates.servingSigner,
+    rootsOf: rootsOfSigners(certificates, context.mesh),
+    maxTtlSeconds: lifetimes.maxTtlSeconds,
+  })
+  return withServing(own, serving)
+}
+
+/** The same authority, but our own certificate is signed by another. */
+function withServing(own: OpenAuthority, serving: ClusterServing): OpenAuthority {
+  const { authority } = own
+  const listeners = new Set<() => void>()
+  const due = (): void => {
+    for (const listener of [...listeners]) listener()
+  }
+  return {
+    ...own,
+    authority: {
+      sign: authority.sign,
+      issueServingCertificate: serving.issue,
+      subscribe(listener) {
+        const end = authority.subscribe(listener)
+        listeners.add(listener)
+        return () => {
+          end()
+          listeners.delete(listener)
+        }
+      },
+      get rootBundle() {
+        return authority.rootBundle
+      },
+      get expiry() {
+        return authority.expiry
+      },
+      get crl() {
+        return authority.crl
+      },
+    },
+    async follow(until) {
+      await Promise.all([own.follow(until), serving.follow(due, until)])
+    },
+  }
+}
+
+async function openOwn(
+  context: AuthorityContext,
+  lifetimes: { readonly defaultTtlSeconds: number; readonly maxTtlSeconds: number },
+  signal: AbortSignal,
+): Promise<OpenAuthority> {
+  const { log, settings } = context
+  const { certificates } = settings
   const { files, source, origin, read, intervalMs } = await findFiles(context, signal)
   if (source.kind === 'self-signed') return openSelfSigned(context, files['root-cert.pem'] ?? '', lifetimes, signal)
   const authority = createAuthority({ material: pluggedMaterial(files, source.layout, new Date()), ...lifetimes })

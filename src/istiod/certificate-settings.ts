@@ -8,6 +8,8 @@ export interface CertificateSettings {
     | { readonly kind: 'kubernetes'; readonly defaultSigner: string; readonly certSignerDomain: string }
   /** Signer of our serving certificate when it is not the own CA; empty: the signer of workloads. */
   readonly servingSigner: string
+  /** False: our serving certificate comes from files alone. */
+  readonly issuesServing: boolean
   /** Holds the root of an external signer, if there is such a file. */
   readonly externalRootFile: string
   /** The Secret `cacerts` is read when no directory with signing files is mounted. */
@@ -37,9 +39,11 @@ export function readCertificateSettings(env: Environment): CertificateSettings {
       `CITADEL_SELF_SIGNED_ROOT_CERT_GRACE_PERIOD_PERCENTILE: expected a percentage, not "${grace}"`,
     )
   }
+  const provider = env.PILOT_CERT_PROVIDER || 'istiod'
   return {
     signer: signer(env),
-    servingSigner: servingSigner(env.PILOT_CERT_PROVIDER || 'istiod'),
+    servingSigner: servingSigner(provider),
+    issuesServing: provider !== 'custom' && provider !== 'none',
     externalRootFile: './etc/external-ca-cert/root-cert.pem',
     readsSecret: read.flag('USE_REMOTE_CERTS', false),
     keepsInCacerts: read.flag('USE_CACERTS_FOR_SELF_SIGNED_CA', false),

@@ -60,9 +60,10 @@ function requestOf(request: IncomingMessage): AuthenticationRequest {
   }
 }
 
-/** From a process of this machine that means it: a web page in a browser here names another host. */
+/** From a process of this machine that means it: a web page in a browser here names another host, or is told by its browser to be of another site. */
 export function isFromHere({ socket, headers }: IncomingMessage): boolean {
   if (!isLoopback(socket.remoteAddress ?? '')) return false
+  if (!['none', 'same-origin', undefined].includes([headers['sec-fetch-site']].flat()[0])) return false
   const host = URL.parse(`http://${headers.host ?? ''}`)?.hostname ?? ''
   return host === 'localhost' || host === '[::1]' || /^127\./.test(host)
 }

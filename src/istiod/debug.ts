@@ -8,6 +8,7 @@ import { type AmbientIndex, type AmbientInputs, placeText, viewAmbient } from '.
 import type { Connection, ResourceSource } from '../xds/index.ts'
 import { type DebugRights, type DebugView, viewOfRequest } from './debug-access.ts'
 import { jsonReply, type Reply, type Route, textReply } from './http-server.ts'
+import { type Profiler, profileNames } from './profiling.ts'
 import type { RemoteClusterStatus } from './remote-clusters.ts'
 import { clientsOf, syncOf } from './sync-status.ts'
 
@@ -24,10 +25,16 @@ export interface DebugSources {
   readonly problems: ProblemLog
   readonly clusterId: string
   readonly version: string
+  /** Sends every client again what it watches. */
+  readonly pushAll: () => void
+  /** Ends the stream of a client; undefined where that may not be asked for. */
+  readonly disconnect: ((connection: Connection) => void) | undefined
 }
 
 export interface DebugOptions extends DebugRights {
   readonly sources: DebugSources
+  /** Undefined: no profiles are taken. */
+  readonly profiler: Profiler | undefined
   readonly authenticators: readonly Authenticator[]
   readonly requireAuthentication: boolean
 }
@@ -48,7 +55,10 @@ export function debugPages(sources: DebugSources): DebugPages {
       jsonReply(value(query), query.has('pretty'))
   const pages: DebugPages = {
     list: page(() => Object.keys(pages).sort()),
-    adsz: page(() => clientsOf(connections())),
+    adsz: page((query) => {
+      if (query.get('push') === 'true') sources.pushAll()
+      return clientsOf(connections())
+    }),
     connections: page(() => clientsOf(connections())),
     syncz: page((query) => {
       const namespace = query.get('namespace')
@@ -78,20 +88,35 @@ export function debugPages(sources: DebugSources): DebugPages {
     networkz: page(() => networksOf(sources)),
     mesh: page(() => sources.meshConfig()),
     revisionz: page(() => sources.revision()),
+    ...(sources.disconnect === undefined
+      ? {}
+      : {
+          force_disconnect: (query, caller) => forceDisconnect(sources, query, caller),
+        }),
   }
   return pages
 }
 
 /** The route of a path below /debug/, for those who may see it. */
 export function debugRoutes(options: DebugOptions): (path: string) => Route | undefined {
-  const pages = debugPages(options.sources)
-  return (path) => {
+  const { sources, profiler } = options
+  const pages = debugPages(sources)
+  const find = (path: string): { readonly name: string; readonly answer: Answer } | undefined => {
     const name = path === '/debug' || path === '/debug/' ? 'list' : path.replace(/^\/debug\//, '')
     const page = Object.hasOwn(pages, name) ? pages[name] : undefined
-    if (page === undefined) return undefined
+    if (page !== undefined) return { name, answer: (_, query, caller) => page(query, caller) }
+    if (profiler === undefined || !name.startsWith('pprof')) return undefined
+    if (name === 'pprof' || name === 'pprof/') return { name, answer: () => jsonReply(profileNames) }
+    const profile = name.slice('pprof/'.length)
+    if (!profileNames.includes(profile)) return undefined
+    return { name, answer: (request, query) => profiler.take(profile, request, query) ?? textReply(404, 'not found\n') }
+  }
+  return (path) => {
+    const found = find(path)
+    if (found === undefined) return undefined
     return async (request: IncomingMessage, url: URL) => {
-      const caller = await viewOfRequest(request, name, options)
-      if (caller.kind !== 'nothing') return page(url.searchParams, caller)
+      const caller = await viewOfRequest(request, found.name, options)
+      if (caller.kind !== 'nothing') return found.answer(request, url.searchParams, caller)
       return textReply(caller.status, caller.status === 401 ? 'authentication required\n' : 'forbidden\n')
     }
   }
@@ -106,15 +131,31 @@ function networksOf({ meshNetworks, index }: DebugSources) {
   }
 }
 
-/** What one client has been given, by type. */
-function configDump({ connections, sources }: DebugSources, query: URLSearchParams, caller: DebugView): Reply {
+type Answer = (request: IncomingMessage, query: URLSearchParams, caller: DebugView) => Reply | Promise<Reply>
+
+/** The client a query names, if the caller may see it; else the reply that says why not. */
+function clientOf({ connections }: DebugSources, query: URLSearchParams, caller: DebugView): Connection | Reply {
   const proxyId = query.get('proxyID') ?? ''
   if (proxyId === '') return textReply(400, missingProxy)
   const connection = connections().find(({ node }) => node.proxyId === proxyId)
   const isSeen =
     connection !== undefined &&
     (caller.kind === 'everything' || (caller.kind === 'own' && caller.namespaces.includes(connection.node.namespace)))
-  if (!isSeen) return textReply(404, unknownProxy)
+  return isSeen ? connection : textReply(404, unknownProxy)
+}
+
+function forceDisconnect(sources: DebugSources, query: URLSearchParams, caller: DebugView): Reply {
+  const client = clientOf(sources, query, caller)
+  if ('status' in client) return client
+  sources.disconnect?.(client)
+  return textReply(200, 'OK\n')
+}
+
+/** What one client has been given, by type. */
+function configDump(of: DebugSources, query: URLSearchParams, caller: DebugView): Reply {
+  const connection = clientOf(of, query, caller)
+  if ('status' in connection) return connection
+  const { sources } = of
   const configs = [...connection.watches].map(([typeUrl, watch]) => {
     const source = sources.find((one) => one.typeUrl === typeUrl)
     const given = watch.wildcard
@@ -130,7 +171,7 @@ function configDump({ connections, sources }: DebugSources, query: URLSearchPara
       })),
     }
   })
-  return jsonReply({ proxy: proxyId, connection: connection.id, configs }, query.has('pretty'))
+  return jsonReply({ proxy: connection.node.proxyId, connection: connection.id, configs }, query.has('pretty'))
 }
 
 /** The objects people wrote, with the cluster they are from. */

@@ -24,6 +24,7 @@ import {
   renderMetrics,
   type Scope,
 } from '../observability/index.ts'
+import type { ServedType } from '../xds/index.ts'
 import { createAuthenticators } from './authentication.ts'
 import { openAuthority } from './authority.ts'
 import { configurationKinds, followCluster } from './cluster.ts'
@@ -35,6 +36,8 @@ import { countInbound } from './inbound-metrics.ts'
 import { introspectionRoutes } from './introspection.ts'
 import { lead } from './leadership.ts'
 import { followMeshConfig, meshConfigName } from './mesh-config.ts'
+import { followMeshTrust } from './mesh-trust.ts'
+import { createProfiler } from './profiling.ts'
 import { followRemoteClusters } from './remote-clusters.ts'
 import { kubeconfigsOfPath, kubeconfigsOfSecrets } from './remote-kubeconfigs.ts'
 import { followRevisions } from './revisions.ts'
@@ -199,9 +202,17 @@ export async function runDiscovery(options: DiscoveryProcess, signal: AbortSigna
       audiences: settings.tokenAudiences,
       trustDomain: () => mesh.current.trustDomain,
       jwtRule: options.jwtRule,
+      tokenIssuer: settings.tokenIssuer,
       trustedGatewayCidrs: settings.trustedGatewayCidrs,
     })
-    const types = [...workloadTypes(index), ...exportedTypes(inputs, settings, () => mesh.current.rootNamespace)]
+    const trust = settings.certificates.isMultiRoot
+      ? [stack.use(followMeshTrust({ authority: ca.authority, mesh, log: logging.scope('ca') }))]
+      : []
+    const types: readonly ServedType[] = [
+      ...workloadTypes(index),
+      ...trust.map(({ source }) => ({ source, isWildcard: true })),
+      ...exportedTypes(inputs, settings, () => mesh.current.rootNamespace),
+    ]
     const rights = { systemNamespace: settings.namespace, allowedNamespaces: settings.debugNamespaces }
     const debugSources: DebugSources = {
       connections: () => xds.connections(),
@@ -216,6 +227,8 @@ export async function runDiscovery(options: DiscoveryProcess, signal: AbortSigna
       problems: problemLog,
       clusterId: settings.clusterId,
       version,
+      pushAll: () => xds.pushAll(),
+      disconnect: settings.adminPages ? (connection) => xds.disconnect(connection) : undefined,
     }
     const xds = createXdsService({
       settings,
@@ -235,6 +248,7 @@ export async function runDiscovery(options: DiscoveryProcess, signal: AbortSigna
     debug = debugRoutes({
       ...rights,
       sources: debugSources,
+      profiler: settings.profiling ? createProfiler() : undefined,
       authenticators,
       requireAuthentication: settings.debugAuth,
     })

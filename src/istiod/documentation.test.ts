@@ -21,7 +21,7 @@ test('its variables are those that are read', () => {
     .join('\n')
   const variables = named(/(?:env\.|read\.\w+\(\s*')([A-Z][A-Z0-9_]+)/g, sources)
   const section = page.slice(page.indexOf('## Environment'), page.indexOf('## Where configuration'))
-  const documented = named(/`([A-Z][A-Z0-9]*_[A-Z0-9_]+|REVISION)`/g, section)
+  const documented = named(/`([A-Z][A-Z0-9]*_[A-Z0-9_]+|REVISION|AUDIENCE)`/g, section)
   assert.deepEqual([...documented].sort(), [...variables].sort())
 })
 

@@ -1,19 +1,13 @@
 // The authority when another signer of the cluster certifies: it decides who may have which certificate, and has it signed there.
 import { X509Certificate } from 'node:crypto'
 import { readFileSync } from 'node:fs'
-import { setTimeout as sleep } from 'node:timers/promises'
-import {
-  certificateBlocks,
-  chainWithRoot,
-  createRegistrationAuthority,
-  createServingRequest,
-  type ServingCertificate,
-  type SignInCluster,
-} from '../ca/index.ts'
+import { certificateBlocks, createRegistrationAuthority, type SignInCluster } from '../ca/index.ts'
 import type { MeshConfig } from '../config/index.ts'
 import type { Scope } from '../observability/index.ts'
 import type { OpenAuthority } from './authority.ts'
 import type { CertificateSettings } from './certificate-settings.ts'
+import { servingFromCluster } from './cluster-serving.ts'
+import { SettingError } from './setting-reader.ts'
 
 export interface RegistrationOptions {
   readonly signer: Extract<CertificateSettings['signer'], { kind: 'kubernetes' }>
@@ -25,53 +19,22 @@ export interface RegistrationOptions {
   readonly log: Scope
 }
 
-const servingUsages = ['digital signature', 'key encipherment', 'server auth']
-const retryMs = 10_000
-
 export function openRegistration(options: RegistrationOptions): OpenAuthority {
   const { signer, certificates, log, signInCluster } = options
-  const rootsOf = (name: string): string =>
-    readIfThere(certificates.externalRootFile) ?? rootsInMeshConfig(options.mesh(), name)
+  const rootsOf = rootsOfSigners(certificates, options.mesh)
   const registration = createRegistrationAuthority({ ...options, ...signer, signInCluster, rootsOf })
   const listeners = new Set<() => void>()
-  let serving: ServingCertificate | undefined
+  const serving = servingFromCluster({
+    signInCluster,
+    signerName: certificates.servingSigner || signer.defaultSigner,
+    rootsOf,
+    maxTtlSeconds: options.maxTtlSeconds,
+  })
   const tell = (): void => {
     for (const listener of [...listeners]) listener()
   }
   registration.subscribe(tell)
   log.info('certificates are signed by the cluster', { signer: signer.defaultSigner || `${signer.certSignerDomain}/…` })
-
-  async function issueServingCertificate(names: readonly string[], ttlSeconds: number): Promise<ServingCertificate> {
-    const { csrPem, privateKey } = await createServingRequest(names)
-    const signerName = certificates.servingSigner || signer.defaultSigner
-    if (signerName === '')
-      throw new Error('PILOT_CERT_PROVIDER: k8s.io/<signer> must name the signer of our own certificate')
-    const expirationSeconds = Math.min(ttlSeconds, options.maxTtlSeconds)
-    const signed = await signInCluster({ csrPem, signerName, expirationSeconds, usages: servingUsages })
-    const chain = chainWithRoot(signed, rootsOf(signerName))
-    const [leaf = ''] = chain
-    const certificate = new X509Certificate(leaf)
-    serving = {
-      privateKey,
-      chain: chain.slice(0, -1).join(''),
-      roots: chain.at(-1) ?? '',
-      notAfter: certificate.validToDate,
-    }
-    return serving
-  }
-
-  /** Has the serving certificate renewed at half of its life. */
-  async function follow(signal: AbortSignal): Promise<void> {
-    while (!signal.aborted) {
-      const half = serving === undefined ? retryMs : (serving.notAfter.getTime() - Date.now()) / 2
-      try {
-        await sleep(Math.min(Math.max(half, retryMs), 2 ** 31 - 1), undefined, { signal, ref: false })
-      } catch {
-        return
-      }
-      tell()
-    }
-  }
 
   return {
     authority: {
@@ -85,15 +48,28 @@ export function openRegistration(options: RegistrationOptions): OpenAuthority {
         return first === undefined ? undefined : { root: first, chain: first }
       },
       crl: undefined,
-      issueServingCertificate,
+      issueServingCertificate(names, ttlSeconds) {
+        if (certificates.servingSigner === '' && signer.defaultSigner === '') {
+          throw new SettingError('PILOT_CERT_PROVIDER: k8s.io/<signer> must name the signer of our own certificate')
+        }
+        return serving.issue(names, ttlSeconds)
+      },
       subscribe(listener) {
         listeners.add(listener)
         return () => void listeners.delete(listener)
       },
     },
-    follow,
+    follow: (signal) => serving.follow(tell, signal),
     rotate: async () => {},
   }
+}
+
+/** The roots of a signer: of the mounted file if there is one, else of mesh config. */
+export function rootsOfSigners(
+  { externalRootFile }: Pick<CertificateSettings, 'externalRootFile'>,
+  mesh: () => MeshConfig,
+): (signerName: string) => string {
+  return (name) => readIfThere(externalRootFile) ?? rootsInMeshConfig(mesh(), name)
 }
 
 /** Of `caCertificates` those that are named for the signer. */

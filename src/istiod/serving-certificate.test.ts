@@ -1,10 +1,14 @@
 import assert from 'node:assert/strict'
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
+import { makeCa } from '../../test/support/ca.ts'
 import { createTestPki } from '../../test/support/test-pki.ts'
-import { readServingFiles } from './serving-certificate.ts'
+import { isSameBundle } from '../ca/index.ts'
+import { silentLogging } from '../observability/index.ts'
+import { followServingCertificate, readServingFiles } from './serving-certificate.ts'
+import { readSettings } from './settings.ts'
 
 describe('serving files', () => {
   const dir = mkdtempSync(join(tmpdir(), 'lateen-serving-'))
@@ -23,6 +27,29 @@ describe('serving files', () => {
 
   test('that belong together are a serving certificate', () => {
     assert.ok(readServingFiles(files).notAfter.getTime() > Date.now())
+  })
+
+  test('go with the roots of the mesh, for the certificates of clients, and follow them', async () => {
+    const [first, second] = [await makeCa({ name: 'first' }), await makeCa({ name: 'second' })]
+    let changed = (): void => {}
+    const authority = {
+      rootBundle: first.pem,
+      issueServingCertificate: () => assert.fail('files are there'),
+      subscribe(listener: () => void) {
+        changed = listener
+        return () => {}
+      },
+    }
+    const settings = readSettings({ tlsCertFile: files.cert, tlsKeyFile: files.key, caCertFile: files.ca }, {}, 1)
+    using serving = await followServingCertificate(settings, authority, 'istiod:15012', silentLogging().scope('test'))
+    const roots = readFileSync(files.ca, 'utf8')
+    assert.ok(isSameBundle(serving.current.roots, roots + first.pem))
+    const told: string[] = []
+    serving.subscribe((certificate) => told.push(certificate.roots))
+    authority.rootBundle = second.pem
+    changed()
+    assert.equal(told.length, 1)
+    assert.ok(isSameBundle(told[0] ?? '', roots + second.pem))
   })
 
   test('that do not are refused, as are those that cannot be read', () => {

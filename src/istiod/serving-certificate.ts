@@ -1,7 +1,7 @@
 // The certificate of the TLS port: from files if they are named or at their usual place, else from our own CA. Followed while the process runs.
 import { createPrivateKey, X509Certificate } from 'node:crypto'
 import { existsSync, readFileSync, unwatchFile, watchFile } from 'node:fs'
-import { type ServingCertificate, servingNames } from '../ca/index.ts'
+import { mergeBundles, type ServingCertificate, servingNames } from '../ca/index.ts'
 import type { Scope } from '../observability/index.ts'
 import type { MeshAuthority } from './authority.ts'
 import { type DiscoverySettings, SettingError } from './settings.ts'
@@ -22,8 +22,8 @@ const usualCert = './var/run/secrets/istiod/tls/tls.crt'
 const usualKey = './var/run/secrets/istiod/tls/tls.key'
 const usualRoots = ['./var/run/secrets/istiod/ca/root-cert.pem', './var/run/secrets/istiod/tls/ca.crt']
 
-type Issuer = Pick<MeshAuthority, 'issueServingCertificate' | 'subscribe'>
-type Settings = Pick<DiscoverySettings, 'serving' | 'namespace' | 'customHosts' | 'revision'>
+type Issuer = Pick<MeshAuthority, 'issueServingCertificate' | 'subscribe' | 'rootBundle'>
+type Settings = Pick<DiscoverySettings, 'serving' | 'namespace' | 'customHosts' | 'revision' | 'certificates'>
 
 export async function followServingCertificate(
   settings: Settings,
@@ -32,7 +32,16 @@ export async function followServingCertificate(
   log: Scope,
 ): Promise<FollowedServingCertificate> {
   const files = servingFiles(settings)
-  return files === undefined ? await fromAuthority(settings, authority, discoveryAddress, log) : fromFiles(files, log)
+  if (files !== undefined) return fromFiles(files, authority, log)
+  if (settings.certificates.issuesServing) return fromAuthority(settings, authority, discoveryAddress, log)
+  throw new SettingError(
+    `PILOT_CERT_PROVIDER: no certificate is made for us, and there is none at ${usualCert} nor one that --tlsCertFile names`,
+  )
+}
+
+/** Clients may show certificates of the mesh, whoever signed ours. */
+function withMeshRoots(certificate: ServingCertificate, { rootBundle }: Issuer): ServingCertificate {
+  return { ...certificate, roots: mergeBundles(certificate.roots, rootBundle) }
 }
 
 /** The files in use; undefined when there are none. */
@@ -43,18 +52,18 @@ function servingFiles({ serving }: Settings): Files | undefined {
   return { cert: usualCert, key: usualKey, ca }
 }
 
-function fromFiles(files: Files, log: Scope): FollowedServingCertificate {
+function fromFiles(files: Files, authority: Issuer, log: Scope): FollowedServingCertificate {
   const listeners = new Set<(certificate: ServingCertificate) => void>()
   let current: ServingCertificate
   try {
-    current = readServingFiles(files)
+    current = withMeshRoots(readServingFiles(files), authority)
   } catch (cause) {
     throw new SettingError(`the serving certificate cannot be used: ${textOf(cause)}`, { cause })
   }
   log.info('serving with the certificate of files', { cert: files.cert })
   const reread = (): void => {
     try {
-      const next = readServingFiles(files)
+      const next = withMeshRoots(readServingFiles(files), authority)
       if (next.chain === current.chain && next.privateKey === current.privateKey && next.roots === current.roots) return
       current = next
       for (const listener of listeners) listener(next)
@@ -65,6 +74,7 @@ function fromFiles(files: Files, log: Scope): FollowedServingCertificate {
     }
   }
   const paths = Object.values(files)
+  const unsubscribe = authority.subscribe(reread)
   for (const path of paths) watchFile(path, { interval: 1_000, persistent: false }, reread)
   return {
     get current() {
@@ -72,6 +82,7 @@ function fromFiles(files: Files, log: Scope): FollowedServingCertificate {
     },
     subscribe: (listener) => void listeners.add(listener),
     [Symbol.dispose]() {
+      unsubscribe()
       for (const path of paths) unwatchFile(path, reread)
     },
   }
@@ -103,7 +114,7 @@ async function fromAuthority(
     revision: settings.revision,
   })
   const listeners = new Set<(certificate: ServingCertificate) => void>()
-  const issue = () => authority.issueServingCertificate(names, servingTtlSeconds)
+  const issue = async () => withMeshRoots(await authority.issueServingCertificate(names, servingTtlSeconds), authority)
   let current = await issue()
   const unsubscribe = authority.subscribe(() => {
     issue().then(
@@ -114,7 +125,7 @@ async function fromAuthority(
       (error: unknown) => log.error('the serving certificate could not be renewed', { reason: textOf(error) }),
     )
   })
-  log.info('serving with a certificate of our own CA', { names: names.join(' ') })
+  log.info('serving with a certificate made for us', { names: names.join(' ') })
   return {
     get current() {
       return current

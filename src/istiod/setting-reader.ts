@@ -30,15 +30,16 @@ export interface SettingReader {
   list(name: string, fallback: string): readonly string[]
 }
 
+export function booleanFlag(name: string, text: string | undefined, fallback: boolean): boolean {
+  if (text === undefined || text === '') return fallback
+  if (/^(true|t|1)$/i.test(text)) return true
+  if (/^(false|f|0)$/i.test(text)) return false
+  throw new SettingError(`${name}: expected true or false, not "${text}"`)
+}
+
 export function settingReader(env: Environment): SettingReader {
   return {
-    flag(name, fallback) {
-      const text = env[name]
-      if (text === undefined || text === '') return fallback
-      if (/^(true|t|1)$/i.test(text)) return true
-      if (/^(false|f|0)$/i.test(text)) return false
-      throw new SettingError(`${name}: expected true or false, not "${text}"`)
-    },
+    flag: (name, fallback) => booleanFlag(name, env[name], fallback),
     number(name, fallback) {
       const text = env[name]
       if (text === undefined || text === '') return fallback

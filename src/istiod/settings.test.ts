@@ -29,6 +29,13 @@ describe('settings', () => {
     assert.equal(settings.shutdownMs, 90_000)
   })
 
+  test('take another issuer of tokens outside a cluster alone', () => {
+    const env = { TOKEN_ISSUER: 'https://issuer', AUDIENCE: 'mesh' }
+    assert.deepEqual(readSettings({}, env, 1).tokenIssuer, { issuer: 'https://issuer', audience: 'mesh' })
+    assert.equal(readSettings({}, { ...env, KUBERNETES_SERVICE_HOST: '10.0.0.1' }, 1).tokenIssuer, undefined)
+    assert.equal(readSettings({}, {}, 1).tokenIssuer, undefined)
+  })
+
   for (const [flags, env, message] of [
     [{ shutdownDuration: 'soon' }, {}, /--shutdownDuration: expected a duration/],
     [{ keepaliveMaxServerConnectionAge: '-1s' }, {}, /--keepaliveMaxServerConnectionAge/],
@@ -40,6 +47,9 @@ describe('settings', () => {
     [{}, { PILOT_INSECURE_MULTICLUSTER_KUBECONFIG_OPTIONS: 'all' }, /expected some of exec/],
     [{}, { PILOT_REMOTE_CLUSTER_TIMEOUT: '-1s' }, /PILOT_REMOTE_CLUSTER_TIMEOUT: expected a duration/],
     [{}, { ENABLE_LEADER_ELECTION: 'maybe' }, /ENABLE_LEADER_ELECTION: expected true or false/],
+    [{ profile: 'maybe' }, {}, /--profile: expected true or false/],
+    [{}, { TOKEN_ISSUER: 'https://issuer' }, /AUDIENCE: expected/],
+    [{}, { PILOT_CERT_PROVIDER: 'kubernetes' }, /PILOT_CERT_PROVIDER: expected/],
     [{}, { ISTIO_GPRC_MAXRECVMSGSIZE: 'big' }, /ISTIO_GPRC_MAXRECVMSGSIZE: expected a whole number/],
   ] as const) {
     test(`say what is wrong: ${message.source}`, () => {

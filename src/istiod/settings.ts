@@ -4,6 +4,7 @@ import { riskyKubeconfigOptions } from '../kube/index.ts'
 import { type CertificateSettings, readCertificateSettings } from './certificate-settings.ts'
 import { opensslNames } from './cipher-suites.ts'
 import {
+  booleanFlag,
   duration,
   listenAddress,
   parseClusterAliases,
@@ -34,6 +35,7 @@ export interface DiscoveryFlags {
   readonly grpcAddr?: string
   readonly secureGRPCAddr?: string
   readonly monitoringAddr?: string
+  readonly profile?: string
   readonly shutdownDuration?: string
   readonly keepaliveInterval?: string
   readonly keepaliveTimeout?: string
@@ -74,6 +76,8 @@ export interface DiscoverySettings {
   readonly maxConnectionAgeMs: number | undefined
   readonly customHosts: readonly string[]
   readonly tokenAudiences: readonly string[]
+  /** Of tokens that are accepted outside Kubernetes; undefined: none are. */
+  readonly tokenIssuer: { readonly issuer: string; readonly audience: string } | undefined
   readonly trustedNodeAccounts: string
   readonly trustedGatewayCidrs: readonly string[]
   readonly authenticates: { readonly onTls: boolean; readonly onPlaintext: boolean }
@@ -90,6 +94,10 @@ export interface DiscoverySettings {
   readonly debugOnHttp: boolean
   readonly debugAuth: boolean
   readonly debugNamespaces: readonly string[]
+  /** Pages that change something are served. */
+  readonly adminPages: boolean
+  /** Profiles may be taken. */
+  readonly profiling: boolean
   readonly certificates: CertificateSettings
   readonly caDir: string
   readonly caTtlSeconds: number
@@ -155,6 +163,7 @@ export function readSettings(
       connectionAge === undefined ? undefined : duration('--keepaliveMaxServerConnectionAge', connectionAge, 0),
     customHosts: read.list('ISTIOD_CUSTOM_HOST', ''),
     tokenAudiences: read.list('TOKEN_AUDIENCES', 'istio-ca'),
+    tokenIssuer: tokenIssuer(env),
     trustedNodeAccounts: env.CA_TRUSTED_NODE_ACCOUNTS ?? `${namespace}/ztunnel`,
     trustedGatewayCidrs: read.list('TRUSTED_GATEWAY_CIDR', ''),
     authenticates: {
@@ -170,11 +179,13 @@ export function readSettings(
       maxMs: read.duration('LATEEN_WORKLOAD_DEBOUNCE_MAX', 100),
     },
     streamsPerSecond: read.number('PILOT_MAX_REQUESTS_PER_SECOND', 0) || Math.min(15 + 5 * availableCores, 100),
-    maxReceiveBytes: read.number('ISTIO_GPRC_MAXRECVMSGSIZE', 64 * 1024 * 1024),
+    maxReceiveBytes: read.number('ISTIO_GPRC_MAXRECVMSGSIZE', 16 * 1024 * 1024),
     maxConcurrentStreams: read.number('ISTIO_GPRC_MAXSTREAMS', 100_000),
     debugOnHttp: read.flag('ENABLE_DEBUG_ON_HTTP', true),
     debugAuth: read.flag('ENABLE_DEBUG_ENDPOINT_AUTH', true),
     debugNamespaces: read.list('DEBUG_ENDPOINT_AUTH_ALLOWED_NAMESPACES', ''),
+    adminPages: read.flag('UNSAFE_ENABLE_ADMIN_ENDPOINTS', false),
+    profiling: booleanFlag('--profile', flags.profile, true),
     certificates: readCertificateSettings(env),
     caDir: env.ROOT_CA_DIR || './etc/cacerts',
     caTtlSeconds: read.duration('CITADEL_SELF_SIGNED_CA_CERT_TTL', 3650 * day * 1000) / 1000,
@@ -208,6 +219,15 @@ function allowedKubeconfigOptions(options: readonly string[]): readonly string[]
   throw new SettingError(
     `PILOT_INSECURE_MULTICLUSTER_KUBECONFIG_OPTIONS: expected some of ${riskyKubeconfigOptions.join(', ')}, not "${unknown}"`,
   )
+}
+
+/** In a cluster, its API server reviews tokens: another issuer is for control planes outside of one. */
+function tokenIssuer(env: Readonly<Record<string, string | undefined>>): DiscoverySettings['tokenIssuer'] {
+  const issuer = env.TOKEN_ISSUER ?? ''
+  const audience = env.AUDIENCE ?? ''
+  if (issuer === '' || (env.KUBERNETES_SERVICE_HOST ?? '') !== '') return undefined
+  if (audience === '') throw new SettingError('AUDIENCE: expected the audience of the tokens of TOKEN_ISSUER')
+  return { issuer, audience }
 }
 
 function introspectionAddress({

@@ -75,7 +75,7 @@ export function admitControlPlane({ identities }: XdsClient, rootNamespace: stri
   }
 }
 
-export interface XdsService extends Pick<XdsServer, 'connections' | 'close'> {
+export interface XdsService extends Pick<XdsServer, 'connections' | 'pushAll' | 'disconnect' | 'close'> {
   addTo(server: Server): void
   /** For a server without TLS. */
   addToPlain(server: Server): void
@@ -107,6 +107,8 @@ export function createXdsService(options: XdsServiceOptions): XdsService {
   })
   return {
     connections: () => xds.connections(),
+    pushAll: () => xds.pushAll(),
+    disconnect: (connection) => xds.disconnect(connection),
     close: () => xds.close(),
     // Which door a caller came through is known by the server: TLS sockets without a client certificate look like plain ones to grpc-js.
     addTo: (server) => xds.addTo(server, settings.authenticates.onTls ? authenticated : nobody),

@@ -1,4 +1,6 @@
 // For tests: a server over TLS, clients that keep what they were told, and streams written by hand.
+import { once } from 'node:events'
+import { type AddressInfo, connect, createServer, type Server as TcpServer } from 'node:net'
 import { create, fromBinary, toBinary } from '@bufbuild/protobuf'
 import { Client, credentials, Metadata, Server, ServerCredentials } from '@grpc/grpc-js'
 import { createTestPki } from '../../test/support/test-pki.ts'
@@ -139,6 +141,40 @@ export function openRaw(port: number) {
     close() {
       call.cancel()
       client.close()
+    },
+  }
+}
+
+/** A TCP relay that can stop reading from the server, as a client that hangs does. */
+export async function stallingProxy(port: number) {
+  const upstreams = new Set<ReturnType<typeof connect>>()
+  const relay: TcpServer = createServer((client) => {
+    const upstream = connect({ port, host: '127.0.0.1' })
+    upstreams.add(upstream)
+    client.pipe(upstream)
+    upstream.on('data', (chunk) => client.write(chunk))
+    for (const [one, other] of [
+      [client, upstream],
+      [upstream, client],
+    ] as const) {
+      one.on('error', () => {})
+      one.on('close', () => other.destroy())
+    }
+  })
+  relay.listen(0, '127.0.0.1')
+  await once(relay, 'listening')
+  return {
+    port: (relay.address() as AddressInfo).port,
+    pause: () => {
+      for (const upstream of upstreams) upstream.pause()
+    },
+    resume: () => {
+      for (const upstream of upstreams) upstream.resume()
+    },
+    close: async () => {
+      for (const upstream of upstreams) upstream.destroy()
+      relay.close()
+      await once(relay, 'close')
     },
   }
 }

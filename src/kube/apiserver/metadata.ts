@@ -42,7 +42,9 @@ function invalidValue(field: string, value: unknown, why: string): Cause {
 
 /** Why a name is not allowed for a kind of object; undefined when it is. */
 function nameComplaint(kind: { group: string; kind: string }, name: string): string | undefined {
-  if (kind.group === 'rbac.authorization.k8s.io') {
+  // The part after its signer is checked with the signer.
+  const isFree = kind.group === 'rbac.authorization.k8s.io' || kind.kind === 'ClusterTrustBundle'
+  if (isFree) {
     return name === '.' || name === '..' || /[/%]/.test(name)
       ? "may not be '.' or '..' nor contain '/' or '%'"
       : undefined

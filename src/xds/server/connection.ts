@@ -16,6 +16,7 @@ import {
   hasPending,
   noteChanges,
   type ServedType,
+  takeLater,
   takePending,
   type Watch,
 } from './watch.ts'
@@ -72,6 +73,8 @@ export interface Connection {
   receive(request: Request): void
   /** Notes the changes that concern this client and sends what it can take. `since`: when the first of them happened, by the performance clock. */
   push(wave: Wave, since?: number): void
+  /** Sends again all that is watched, one message a type. */
+  resend(): void
   close(): void
 }
 
@@ -96,6 +99,8 @@ export function createConnection(options: ConnectionOptions): Connection {
   const follow: string[] = []
   let protocol: Request['kind'] = 'delta'
   let sending = false
+  /** A batch has begun to go out, so that new changes are for the next one. */
+  let isPushing = false
   let closed = false
   let soon: NodeJS.Timeout | undefined
   /** When the oldest change happened that is not sent yet, and when it came here. */
@@ -190,7 +195,18 @@ export function createConnection(options: ConnectionOptions): Connection {
     return watch === undefined ? undefined : { watch, content: () => sotwContent(watch, watch.names) }
   }
 
+  /** The types of one batch after each other, then those of the next: a type that changes all the time cannot keep back the others. */
   function nextPush(): Outgoing | undefined {
+    for (;;) {
+      const next = nextOfBatch()
+      isPushing = next !== undefined
+      if (next !== undefined) return next
+      const taken = [...watches.values()].filter(takeLater)
+      if (taken.length === 0) return undefined
+    }
+  }
+
+  function nextOfBatch(): Outgoing | undefined {
     for (const part of ['changes', 'removals'] as const) {
       for (const type of types) {
         const watch = watches.get(type.source.typeUrl)
@@ -277,11 +293,16 @@ export function createConnection(options: ConnectionOptions): Connection {
     push(wave, since = performance.now()) {
       for (const [typeUrl, changes] of wave) {
         const watch = watches.get(typeUrl)
-        if (watch !== undefined) noteChanges(watch, changes, nodeName, protocol === 'delta')
+        if (watch !== undefined)
+          noteChanges(watch, changes, nodeName, protocol === 'delta', isPushing ? watch.later : watch)
       }
       behind ??= { since, noted: performance.now(), isStarted: false }
       pump()
       if (!sending && !closed) caughtUp()
+    },
+    resend() {
+      follow.splice(0, follow.length, ...types.map(({ source }) => source.typeUrl).filter((url) => watches.has(url)))
+      pump()
     },
     close() {
       closed = true

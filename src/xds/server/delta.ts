@@ -1,7 +1,7 @@
 // The incremental protocol: what a DeltaDiscoveryRequest changes in a watch, and what it is answered with.
 import type { discovery } from '../../proto/index.ts'
 import type { EncodedResource } from '../types.ts'
-import { type Content, clearPending, createWatch, type ServedType, type Watch } from './watch.ts'
+import { type Content, clearName, clearPending, createWatch, type ServedType, type Watch } from './watch.ts'
 
 export type Step =
   | { readonly kind: 'silent'; readonly reason: 'nack' | 'stale' | 'ack' | 'unsubscribed' }
@@ -38,7 +38,7 @@ export function stepDelta(
   if (!known.wildcard) {
     for (const name of removed) {
       known.names.delete(name)
-      known.pending.delete(name)
+      clearName(known, name)
     }
     for (const name of added) known.names.add(name)
   }
@@ -95,7 +95,7 @@ function namedContent(watch: Watch, asked: ReadonlySet<string>, held: Versions, 
   }
   for (const name of found.keys()) {
     watch.names.add(name)
-    watch.pending.delete(name)
+    clearName(watch, name)
   }
   return { resources: [...found.values()].filter((resource) => !holds(held, resource)), removed: missing.sort() }
 }
@@ -107,7 +107,7 @@ function pick(watch: Watch, names: ReadonlySet<string>, held: Versions): Content
     const resource = watch.type.source.get(name)
     if (resource === undefined) removed.push(name)
     else if (!holds(held, resource)) resources.push(resource)
-    watch.pending.delete(name)
+    clearName(watch, name)
   }
   return { resources, removed: removed.sort() }
 }

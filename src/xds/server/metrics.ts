@@ -15,6 +15,7 @@ const shortNames: Readonly<Record<string, string>> = {
   'type.googleapis.com/istio.workload.Address': 'wds',
   'type.googleapis.com/istio.workload.Workload': 'wds',
   'type.googleapis.com/istio.security.Authorization': 'wads',
+  'type.googleapis.com/istio.mesh.v1alpha1.ProxyConfig': 'pcds',
   'type.googleapis.com/envoy.config.cluster.v3.Cluster': 'cds',
   'type.googleapis.com/envoy.config.endpoint.v3.ClusterLoadAssignment': 'eds',
   'type.googleapis.com/envoy.config.listener.v3.Listener': 'lds',

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { describe, mock, test } from 'node:test'
+import fc from 'fast-check'
 import { createPushLane, type Wave } from './push-lane.ts'
 
 const change = (name: string, keys: string[] = [name]) => ({ name, keys, nodes: [] })
@@ -74,6 +75,45 @@ describe('a push lane', () => {
         )
       },
       () => isBusy,
+    )
+  })
+
+  test('keeps no change longer than the maximum, whatever comes; what follows quickly on another goes with it', () => {
+    fc.assert(
+      fc.property(fc.array(fc.integer({ min: 0, max: 30 }), { minLength: 1, maxLength: 60 }), (gaps) =>
+        withClock((tick, waves, add) => {
+          const at: number[] = []
+          const wentAt = new Map<string, number>()
+          let now = 0
+          const pass = (ms: number): void => {
+            for (let step = 0; step < ms; step += 1) {
+              tick(1)
+              now += 1
+              for (const wave of waves.splice(0)) {
+                for (const { name } of wave.get(type) ?? []) {
+                  assert.ok(!wentAt.has(name), 'goes out once')
+                  wentAt.set(name, now)
+                }
+              }
+            }
+          }
+          for (const [index, gap] of gaps.entries()) {
+            pass(gap)
+            at.push(now)
+            add(`n${index}`)
+          }
+          pass(120)
+          for (const [index, came] of at.entries()) {
+            const waited = (wentAt.get(`n${index}`) ?? Infinity) - came
+            assert.ok(waited <= 102, `waited ${waited} ms`)
+            const first = at.findIndex((_, other) => wentAt.get(`n${other}`) === wentAt.get(`n${index}`))
+            const next = at[index + 1]
+            if (next === undefined || next - came > 8 || next - (at[first] ?? 0) > 90) continue
+            assert.equal(wentAt.get(`n${index + 1}`), wentAt.get(`n${index}`))
+          }
+        }),
+      ),
+      { numRuns: 40 },
     )
   })
 

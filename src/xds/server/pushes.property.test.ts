@@ -1,86 +1,15 @@
 // What the dataflow owes its clients, for any clients and any changes.
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import { create, fromBinary } from '@bufbuild/protobuf'
 import fc from 'fast-check'
-import { silentLogging } from '../../observability/index.ts'
-import { core, discovery } from '../../proto/index.ts'
 import { createMemorySource, type MemoryResource, type MemorySource } from '../testing.ts'
-import { type Connection, createConnection } from './connection.ts'
-import { parseNode } from './node.ts'
-import { createSendBudget } from './send-budget.ts'
+import type { Connection } from './connection.ts'
+import { answered, connectClient, type TestClient } from './testing.ts'
 
 const typeUrl = 'type.googleapis.com/istio.workload.Address'
 const names = ['w0', 'w1', 'w2', 'w3', 'w4', 'w5']
 const nodes = ['n0', 'n1']
 const services = ['s0', 's1']
-
-type Message = { readonly names: readonly string[]; readonly removed: readonly string[] }
-
-interface TestClient {
-  readonly connection: Connection
-  readonly messages: Message[]
-  /** Messages written while another was on its way. */
-  readonly overlaps: () => number
-  /** The messages on their way arrive. */
-  arrive(): void
-}
-
-function connectClient(source: MemorySource, asked: readonly string[], nodeName: string): TestClient {
-  const messages: Message[] = []
-  let waiting: (() => void) | undefined
-  let overlaps = 0
-  const connection = createConnection({
-    id: 'c',
-    node: parseNode(create(core.NodeSchema, { id: 'ztunnel~1.1.1.1~z.ns~ns.svc', metadata: { NODE_NAME: nodeName } })),
-    identities: [],
-    peer: '',
-    types: [{ source, isWildcard: true }],
-    oneShots: new Map(),
-    outlet: {
-      write(bytes, done) {
-        if (waiting !== undefined) overlaps += 1
-        const { resources, removedResources } = fromBinary(discovery.DeltaDiscoveryResponseSchema, bytes)
-        messages.push({ names: resources.map(({ name }) => name).sort(), removed: [...removedResources].sort() })
-        waiting = done
-      },
-      hold: () => {},
-      fail: (error) => assert.fail(String(error)),
-    },
-    budget: createSendBudget(1_000_000),
-    controlPlane: 'test',
-    nextVersion: () => 'v',
-    events: {
-      sent: () => {},
-      stale: () => {},
-      rejected: () => {},
-      left: () => {},
-      queued: () => {},
-      converged: () => {},
-    },
-    log: silentLogging().scope('test'),
-  })
-  connection.receive({
-    kind: 'delta',
-    message: create(discovery.DeltaDiscoveryRequestSchema, {
-      typeUrl,
-      resourceNamesSubscribe: [...asked],
-      ...(asked.length === 0 ? {} : { resourceNamesUnsubscribe: ['*'] }),
-    }),
-  })
-  return {
-    connection,
-    messages,
-    overlaps: () => overlaps,
-    arrive() {
-      while (waiting !== undefined) {
-        const done = waiting
-        waiting = undefined
-        done()
-      }
-    },
-  }
-}
 
 const resource: fc.Arbitrary<MemoryResource> = fc.record({
   name: fc.constantFrom(...names),
@@ -127,15 +56,6 @@ function applyBoth(
   return changed
 }
 
-const answered = (all: readonly TestClient[]) =>
-  new Promise<void>((resolve) => {
-    const look = (): void => {
-      if (all.every(({ messages }) => messages.length > 0)) resolve()
-      else setTimeout(look, 1)
-    }
-    look()
-  })
-
 describe('pushes', { timeout: 60_000 }, () => {
   test('bring each client what changed of what it watches, and nothing else', async () => {
     await fc.assert(
@@ -143,7 +63,7 @@ describe('pushes', { timeout: 60_000 }, () => {
         const source = createMemorySource(typeUrl, { onDemand: true })
         const model = new Map<string, MemoryResource>()
         for (const wave of first) applyBoth(source, model, wave, [])
-        const all = asked.map((one) => connectClient(source, one.asked, one.node))
+        const all = asked.map((one) => connectClient([source], one.asked, one.node))
         await answered(all)
         for (const one of all) one.arrive()
         for (const wave of then) {
@@ -165,7 +85,10 @@ describe('pushes', { timeout: 60_000 }, () => {
               const keys = [name, ...both.flatMap((side) => side.services ?? [])]
               return keys.some((key) => watched[index]?.has(key)) || both.some((side) => side.node === node)
             }
-            const got = one.messages.slice(sent[index]).flatMap((message) => [...message.names, ...message.removed])
+            const since = one.messages.slice(sent[index])
+            // One message for all of it, and none when nothing concerns the client.
+            assert.equal(since.length, changed.some(concerns) ? 1 : 0)
+            const got = since.flatMap((message) => [...message.names, ...message.removed])
             assert.deepEqual(got.sort(), changed.filter(concerns).sort())
           }
         }
@@ -182,7 +105,7 @@ describe('pushes', { timeout: 60_000 }, () => {
     await fc.assert(
       fc.asyncProperty(waves, fc.array(fc.boolean(), { maxLength: 6 }), async (changes, reads) => {
         const source = createMemorySource(typeUrl, { onDemand: true })
-        const [slow, fast] = [connectClient(source, [], ''), connectClient(source, [], '')]
+        const [slow, fast] = [connectClient([source]), connectClient([source])]
         await answered([slow, fast])
         fast.arrive()
         for (const [index, wave] of changes.entries()) {

@@ -46,6 +46,10 @@ export interface XdsServer {
   /** `authenticate`: for the callers of this server, where that differs from the others. */
   addTo(server: Server, authenticate?: AuthenticateCaller): void
   connections(): readonly Connection[]
+  /** Sends every client again what it watches. */
+  pushAll(): void
+  /** Ends the stream of a client with UNAVAILABLE. */
+  disconnect(connection: Connection): void
   /** Ends every stream with UNAVAILABLE, so that clients go to another replica, and stops the pushes. */
   close(): void
 }
@@ -186,6 +190,12 @@ export function createXdsServer(options: XdsServerOptions): XdsServer {
       })
     },
     connections: () => [...connections.keys()].sort((a, b) => (a.id < b.id ? -1 : 1)),
+    pushAll() {
+      for (const connection of connections.keys()) connection.resend()
+    },
+    disconnect(connection) {
+      connections.get(connection)?.fail(new StreamError(status.UNAVAILABLE, 'the stream was ended by an operator'))
+    },
     close() {
       closed = true
       for (const unsubscribe of subscriptions) unsubscribe()

@@ -2,7 +2,7 @@
 import type { discovery } from '../../proto/index.ts'
 import type { EncodedResource } from '../types.ts'
 import type { Step } from './delta.ts'
-import { type Content, clearPending, createWatch, type ServedType, type Watch } from './watch.ts'
+import { type Content, clearName, clearPending, createWatch, type ServedType, type Watch } from './watch.ts'
 
 export type SotwStep = Step | { readonly kind: 'forget' }
 
@@ -45,7 +45,7 @@ export function sotwContent(watch: Watch, names: ReadonlySet<string>): Content {
   }
   const resources: EncodedResource[] = []
   for (const name of names) {
-    watch.pending.delete(name)
+    clearName(watch, name)
     const resource = source.get(name)
     if (resource !== undefined) resources.push(resource)
   }

@@ -19,18 +19,25 @@ export interface ServedType {
   readonly everything?: () => Content
 }
 
-export interface Watch {
+/** What is to be sent together. */
+export interface Batch {
+  /**
+   * Changed names, with the resource as the last wave brought it (undefined: gone). Not as it is by then: what one type says of another,
+   * such as which policies hold for a workload, fits only within one wave.
+   */
+  pending: Map<string, EncodedResource | undefined>
+  /** Instead of pending names: a wave of which nothing but the first so many messages has been sent. */
+  wave: { readonly push: SharedPush; readonly sent: Record<PushPart, number> } | undefined
+}
+
+/** As a batch, what is to be sent once the stream is writable. */
+export interface Watch extends Batch {
   readonly type: ServedType
   wildcard: boolean
   /** Names and keys subscribed to; not kept for wildcard watches, whatever their number. */
   names: Set<string>
-  /**
-   * What is to be sent once the stream is writable: changed names, with the resource as the last wave brought it (undefined: gone). Not as it is by
-   * then: what one type says of another, such as which policies hold for a workload, fits only within one wave.
-   */
-  readonly pending: Map<string, EncodedResource | undefined>
-  /** Instead of pending names: a wave of which nothing but the first so many messages has been sent. */
-  wave: { readonly push: SharedPush; readonly sent: Record<PushPart, number> } | undefined
+  /** What came while another batch was going out: its turn is after all types of that one. */
+  readonly later: Batch
   alwaysRespond: boolean
   nonceSent: string
   nonceAcked: string
@@ -45,6 +52,7 @@ export function createWatch(type: ServedType, wildcard: boolean, names: Iterable
     names: new Set(wildcard ? [] : names),
     pending: new Map(),
     wave: undefined,
+    later: { pending: new Map(), wave: undefined },
     alwaysRespond: false,
     nonceSent: '',
     nonceAcked: '',
@@ -55,8 +63,27 @@ export function createWatch(type: ServedType, wildcard: boolean, names: Iterable
 
 /** Forgets what was to be sent, since everything is. */
 export function clearPending(watch: Watch): void {
-  watch.pending.clear()
-  watch.wave = undefined
+  for (const batch of [watch, watch.later]) {
+    batch.pending.clear()
+    batch.wave = undefined
+  }
+}
+
+/** Forgets that the name was to be sent. */
+export function clearName(watch: Watch, name: string): void {
+  watch.pending.delete(name)
+  watch.later.pending.delete(name)
+}
+
+/** When the batch before is out: the next one's turn. Returns whether there is one. */
+export function takeLater(watch: Watch): boolean {
+  const { later } = watch
+  if (later.wave === undefined && later.pending.size === 0) return false
+  watch.pending = later.pending
+  watch.wave = later.wave
+  later.pending = new Map()
+  later.wave = undefined
+  return true
 }
 
 /**
@@ -68,17 +95,18 @@ export function noteChanges(
   changes: readonly ResourceChange[],
   nodeName: string,
   mayShare = false,
+  batch: Batch = watch,
 ): void {
-  if (mayShare && watch.wildcard && watch.wave === undefined && watch.pending.size === 0) {
+  if (mayShare && watch.wildcard && batch.wave === undefined && batch.pending.size === 0) {
     const push = sharedPushOf(watch.type.source.typeUrl, changes)
-    watch.wave = { push, sent: { all: 0, changes: 0, removals: 0 } }
+    batch.wave = { push, sent: { all: 0, changes: 0, removals: 0 } }
     return
   }
-  if (watch.wave !== undefined) {
-    for (const change of watch.wave.push.changes) watch.pending.set(change.name, change.new)
-    watch.wave = undefined
+  if (batch.wave !== undefined) {
+    for (const change of batch.wave.push.changes) batch.pending.set(change.name, change.new)
+    batch.wave = undefined
   }
-  for (const change of changes) if (concerns(watch, change, nodeName)) watch.pending.set(change.name, change.new)
+  for (const change of changes) if (concerns(watch, change, nodeName)) batch.pending.set(change.name, change.new)
 }
 
 function concerns(watch: Watch, change: ResourceChange, nodeName: string): boolean {

@@ -51,6 +51,8 @@ function controlPlane(systemNamespace: string, connections: () => readonly Conne
     problems: createProblemLog(),
     clusterId: 'Kubernetes',
     version: 'conformance',
+    pushAll: () => {},
+    disconnect: undefined,
   })
   return { types, pages }
 }

@@ -4,6 +4,7 @@ import { webcrypto } from 'node:crypto'
 import { after, test } from 'node:test'
 import * as x509 from '@peculiar/x509'
 import { createRemoteJWKSet, customFetch, decodeJwt, jwtVerify } from 'jose'
+import { makeCa } from '../../../../test/support/ca.ts'
 import { startTestApi } from '../../../../test/support/embedded-api.ts'
 import { type KubeObject, type Resource, resources } from '../../../api/index.ts'
 
@@ -329,4 +330,42 @@ test('an approved certificate request is signed, and its certificate is who it s
       request?.status?.conditions?.find(({ type }) => type === 'Failed'),
   )
   assert.match(failed.message ?? '', /system:masters/)
+})
+
+test('the roots of a signer are written by those who may attest for it', async () => {
+  const name = 'example.com:mesh:roots'
+  const { pem } = await makeCa({ name: 'mesh' })
+  const bundle = (trustBundle: string, labels = {}): KubeObject => ({
+    apiVersion: 'certificates.k8s.io/v1beta1',
+    kind: 'ClusterTrustBundle',
+    metadata: { name, labels },
+    spec: { signerName: 'example.com/mesh', trustBundle },
+  })
+  const grant = async (role: string, rules: readonly object[]): Promise<void> => {
+    const roleRef = { apiGroup: 'rbac.authorization.k8s.io', kind: 'ClusterRole', name: role }
+    const subjects = [{ kind: 'ServiceAccount', namespace: 'default', name: 'attestor' }]
+    const head = (kind: string) => ({ apiVersion: 'rbac.authorization.k8s.io/v1', kind, metadata: { name: role } })
+    await client.create(clusterRoles, { ...head('ClusterRole'), rules } as KubeObject)
+    await client.create(clusterRoleBindings, { ...head('ClusterRoleBinding'), roleRef, subjects } as KubeObject)
+  }
+  await account('attestor')
+  const attestor = api.as(await tokenFor('attestor'))
+  const { clusterTrustBundles } = resources
+  const group = 'certificates.k8s.io'
+  await grant('write-bundles', [{ apiGroups: [group], resources: ['clustertrustbundles'], verbs: ['*'] }])
+  await assert.rejects(attestor.create(clusterTrustBundles, bundle(pem)), /not permitted to attest/)
+  await client.create(clusterTrustBundles, bundle(pem))
+  await attestor.patch(clusterTrustBundles, { name }, { kind: 'merge', body: { metadata: { labels: { a: 'b' } } } })
+  const more = { spec: { trustBundle: `${pem}\n${(await makeCa({ name: 'next' })).pem}` } }
+  const write = () => attestor.patch(clusterTrustBundles, { name }, { kind: 'merge', body: more })
+  await assert.rejects(write(), isForbidden)
+  await grant('attest', [
+    { apiGroups: [group], resources: ['signers'], resourceNames: ['example.com/*'], verbs: ['attest'] },
+  ])
+  await write()
+  const found = await client.list(clusterTrustBundles, { fieldSelector: 'spec.signerName=example.com/mesh' })
+  assert.deepEqual(
+    found.items.map(({ metadata }) => metadata.name),
+    [name],
+  )
 })

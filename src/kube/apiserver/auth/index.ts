@@ -1,6 +1,7 @@
 // Authentication and authorization of the embedded API as one extension.
 import type { ApiCore, ApiExtension, ObjectReader, PathHandler } from '../types.ts'
 import { createCertificateAuthenticator, createTokenAuthenticator } from './authenticators.ts'
+import { createTrustBundleAdmission } from './cluster-trust-bundles.ts'
 import { createEscalationCheck } from './escalation.ts'
 import type { Pki } from './pki.ts'
 import { createRbacAuthorizer, createRulesResolver } from './rbac.ts'
@@ -39,7 +40,11 @@ export function createAuthExtension(options: AuthenticationOptions): ApiExtensio
     name: 'auth',
     authenticators: [createTokenAuthenticator(tokens, objects), createCertificateAuthenticator()],
     authorizers: [authorizer],
-    admission: [createSigningRequestAdmission(authorizer), createEscalationCheck(rulesFor, authorizer, objects)],
+    admission: [
+      createSigningRequestAdmission(authorizer),
+      createTrustBundleAdmission(authorizer),
+      createEscalationCheck(rulesFor, authorizer, objects),
+    ],
     special: [
       createTokenRequestHandler(tokens),
       ...createReviewHandlers(tokens, authorizer, rulesFor),

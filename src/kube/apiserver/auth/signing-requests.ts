@@ -11,6 +11,7 @@ import type {
   SpecialRequest,
 } from '../types.ts'
 import type { KeyPair } from './certificates.ts'
+import { mayUseSigner } from './signer-rights.ts'
 import { isOwnSigner, SigningError, type SigningRequestSpec, signRequest, validateSigningRequest } from './signers.ts'
 
 const group = 'certificates.k8s.io'
@@ -38,18 +39,7 @@ export function createSigningRequestAdmission(authorizer: Authorizer): Admission
   const require = async (request: AdmissionRequest, verb: string): Promise<void> => {
     const { spec } = (request.object ?? {}) as SigningRequest
     const signerName = spec?.signerName ?? ''
-    const [domain = ''] = signerName.split('/')
-    const ask = (name: string) =>
-      authorizer.authorize({
-        kind: 'resource',
-        user: request.user,
-        verb,
-        group,
-        version: 'v1',
-        resource: 'signers',
-        name,
-      })
-    if ((await ask(signerName)).allowed || (await ask(`${domain}/*`)).allowed) return
+    if (await mayUseSigner(authorizer, request.user, verb, signerName)) return
     throw forbidden(
       { group, plural },
       request.name,

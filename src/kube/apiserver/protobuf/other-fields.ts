@@ -101,6 +101,8 @@ batch.PodFailurePolicyRule 1:action:string:plain 2:onExitCodes:batch.PodFailureP
 batch.SuccessPolicy 1:rules:batch.SuccessPolicyRule:list
 batch.SuccessPolicyRule 1:succeededIndexes:string 2:succeededCount:int
 batch.UncountedTerminatedPods 1:succeeded:string:list 2:failed:string:list
+certificates.ClusterTrustBundle 1:metadata:meta.ObjectMeta:plain 2:spec:certificates.ClusterTrustBundleSpec:plain
+certificates.ClusterTrustBundleSpec 1:signerName:string 2:trustBundle:string:plain
 certificates.CertificateSigningRequest 1:metadata:meta.ObjectMeta:plain 2:spec:certificates.CertificateSigningRequestSpec:plain 3:status:certificates.CertificateSigningRequestStatus:plain
 certificates.CertificateSigningRequestCondition 1:type:string:plain 6:status:string:plain 2:reason:string:plain 3:message:string:plain 4:lastUpdateTime:time:plain 5:lastTransitionTime:time:plain
 certificates.CertificateSigningRequestSpec 1:request:bytes 7:signerName:string:plain 8:expirationSeconds:int 5:usages:string:list 2:username:string:plain 3:uid:string:plain 4:groups:string:list 6:extra:strings:map

@@ -86,6 +86,7 @@ export const builtinColumns: ReadonlyMap<string, readonly Column[]> = new Map([
       column('Condition', requestCondition),
     ),
   ],
+  ['certificates.k8s.io/ClusterTrustBundle', table(column('SignerName', (o) => o.spec?.signerName ?? ''))],
   [
     'admissionregistration.k8s.io/MutatingWebhookConfiguration',
     table(
