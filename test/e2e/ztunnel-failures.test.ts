@@ -66,6 +66,8 @@ suite('failures around a node proxy', { skip: canRunLab, timeout: 180_000 }, () 
         'wrong-identity',
         /identity error: did not find expected SAN: spiffe:\/\/cluster\.local\/ns\/default\/sa\/client/,
       ],
+      ['wrong-key', /identity error: the certificate for \S+ is not for the key that was sent/],
+      ['expired', /identity error: the certificate for \S+ has expired already/],
     ] as const) {
       test(`a CA that answers with ${behaviour} gives no connections, and nothing goes out in plain text; a better answer later does`, async () => {
         lab.controlPlane.caBehaviour = behaviour
@@ -93,6 +95,51 @@ suite('failures around a node proxy', { skip: canRunLab, timeout: 180_000 }, () 
       lab.controlPlane.cutConnections()
       await eventually(works, 'a call')
       held.destroy()
+    })
+
+    test('a control plane that answers under a name it has no certificate for gets no token and is never believed', async () => {
+      const relayed = { seen: 0 }
+      const relay = await lab.listen('outsider', 15012, (socket) => {
+        relayed.seen += 1
+        ignoreErrors(socket)
+        const { hostname, port } = new URL(lab.controlPlane.address)
+        void lab.connect('outsider', { ip: hostname, port: Number(port) }).then((onward) => {
+          ignoreErrors(onward)
+          socket.pipe(onward).pipe(socket)
+        })
+      })
+      const elsewhere = `https://${outsider.ip}:15012`
+      const misled = lab.launch('spare', {
+        NODE_NAME: 'spare',
+        XDS_ADDRESS: elsewhere,
+        INPOD_UDS: join(lab.directory, 'x'),
+      })
+      await misled.logged(/the stream to the control plane ended.*(altnames|ERR_TLS_CERT_ALTNAME_INVALID|IP: )/)
+      assert.match(await readiness(lab, 'spare'), /^not ready/)
+      await misled.stop()
+      const [proxy] = await Promise.all([start('n1', { CA_ADDRESS: elsewhere }), start('n2')])
+      assert.equal(await works(), false)
+      assert.match(await proxy.logged(/connection complete.*error="identity error/), /altnames|IP: /)
+      assert.ok(relayed.seen >= 2)
+      relay.close()
+    })
+
+    test('a control plane that takes connections and says nothing is given up and tried again; the process can be ended', async () => {
+      let taken = 0
+      const silent = await lab.listen('outsider', 9998, (socket) => {
+        taken += 1
+        ignoreErrors(socket)
+        socket.resume()
+      })
+      const waiting = lab.launch('spare', {
+        NODE_NAME: 'spare',
+        XDS_ADDRESS: `https://${outsider.ip}:9998`,
+        INPOD_UDS: join(lab.directory, 'x'),
+      })
+      await waiting.logged(/the stream to the control plane ended.*no connection within/)
+      await eventually(() => taken > 1, 'another attempt')
+      assert.equal(await waiting.stop('SIGTERM'), 0)
+      silent.close()
     })
 
     test('without its control plane a proxy goes on as it is, and takes up what it missed', async () => {
@@ -233,6 +280,28 @@ suite('failures around a node proxy', { skip: canRunLab, timeout: 180_000 }, () 
       await eventually(async () => (await exchange(lab, 'client', to, 'again').catch(() => '')) === 'again', 'a call')
       limit(20_000)
       assert.ok(clientProxy.log().length < 4 * 1024 * 1024, 'the log is not flooded')
+    })
+
+    test('a reader of the log that stops holds nothing up', async () => {
+      const { stdout } = clientProxy.process
+      assert.ok(stdout)
+      stdout.pause()
+      for (let count = 0; count < 300; count += 1) assert.equal(await exchange(lab, 'client', to, 'on'), 'on')
+      stdout.resume()
+      await clientProxy.logged(/connection complete/)
+    })
+
+    test('a full disk under the log costs lines, not connections; how many is told', async () => {
+      await clientProxy.stop('SIGTERM')
+      clientProxy = await lab.startProxy('n1', {}, { stdout: '/dev/full' })
+      for (let count = 0; count < 20; count += 1) assert.equal(await exchange(lab, 'client', to, 'on'), 'on')
+      const metrics = () => lab.run('n1', 'curl', '-sS', '-m', '5', 'http://127.0.0.1:15020/metrics')
+      await eventually(async () => {
+        const dropped = Number(/^lateen_log_lines_dropped_total (\d+)$/m.exec(await metrics())?.[1])
+        return dropped >= 20
+      }, 'lost lines counted')
+      await clientProxy.stop('SIGTERM')
+      clientProxy = await lab.startProxy('n1')
     })
 
     test('the other proxy is killed: connections end, and its successor is used at once', async () => {

@@ -2,7 +2,7 @@
 import { type ChildProcess, execFile, execFileSync, spawn } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { closeSync, mkdtempSync, openSync, rmSync, writeFileSync } from 'node:fs'
 import net from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -27,11 +27,11 @@ export interface MeshLab extends AsyncDisposable {
   /** For files of the test; gone with the lab. */
   readonly directory: string
   /** Starts a node proxy in a pod's or node's namespace; its pods are not waited for. */
-  launch(name: string, env: Readonly<Record<string, string>>): LabProxy
+  launch(name: string, env: Readonly<Record<string, string>>, options?: LaunchOptions): LabProxy
   /** Takes a further connection of a node's proxy and hands it the node's pods. */
   serveProxy(node: string): Promise<AgentConnection>
   /** Starts the proxy of a node and waits until its pods are served. */
-  startProxy(node: string, env?: Readonly<Record<string, string>>): Promise<LabProxy>
+  startProxy(node: string, env?: Readonly<Record<string, string>>, options?: LaunchOptions): Promise<LabProxy>
   /** A connection as an application of the pod makes it. Resolves when it is connected. */
   connect(pod: string, to: { ip: string; port: number }): Promise<net.Socket>
   /** The agent's end of the proxy that was served last. */
@@ -41,6 +41,11 @@ export interface MeshLab extends AsyncDisposable {
   exec(name: string, command: string, ...args: string[]): string
   /** As exec, while this process goes on: the control plane is in it. Rejects when the command fails, or after ten seconds. */
   run(name: string, command: string, ...args: string[]): Promise<string>
+}
+
+export interface LaunchOptions {
+  /** A file for the standard output, which is then not among what `log` gives. */
+  readonly stdout?: string
 }
 
 /** Every pod and node has an IPv6 address beside its IPv4 address 10.77.a.b: fd77::a:b. */
@@ -138,8 +143,8 @@ export async function createMeshLab(options: {
   const served = new Map<string, AgentConnection>()
   const owned = stack.move()
 
-  function start(name: string, env: Readonly<Record<string, string>>): LabProxy {
-    const proxy = launch(namespaceName(name), {
+  function start(name: string, env: Readonly<Record<string, string>>, launched: LaunchOptions = {}): LabProxy {
+    const settings = {
       XDS_ADDRESS: controlPlane.address,
       CA_ADDRESS: controlPlane.address,
       XDS_ROOT_CA: join(directory, 'root-cert.pem'),
@@ -147,7 +152,8 @@ export async function createMeshLab(options: {
       AUTH_TOKEN: 'test-token',
       LOG_FORMAT: 'plain',
       ...env,
-    })
+    }
+    const proxy = launch(namespaceName(name), settings, launched)
     proxies.push(proxy)
     return proxy
   }
@@ -183,8 +189,8 @@ export async function createMeshLab(options: {
       if (connection === undefined) throw new Error(`no proxy of ${node} is served`)
       return connection
     },
-    async startProxy(node, env = {}) {
-      const proxy = start(node, { NODE_NAME: node, INPOD_UDS: join(directory, `${node}.sock`), ...env })
+    async startProxy(node, env = {}, launched = {}) {
+      const proxy = start(node, { NODE_NAME: node, INPOD_UDS: join(directory, `${node}.sock`), ...env }, launched)
       const ended = once(proxy.process, 'exit').then(() => {
         throw new Error(`the proxy ended: ${proxy.log().slice(-2000)}`)
       })
@@ -258,17 +264,19 @@ table ${family} mesh {
 `
 }
 
-function launch(namespace: string, env: Record<string, string>): LabProxy {
+function launch(namespace: string, env: Record<string, string>, { stdout }: LaunchOptions): LabProxy {
+  const output = stdout === undefined ? 'pipe' : openSync(stdout, 'w')
   const command = ['netns', 'exec', namespace, process.execPath, join(root, 'bin/lateen.js'), 'ztunnel']
   const child = spawn('ip', command, {
     env: { PATH: process.env.PATH ?? '', ...env },
-    stdio: ['ignore', 'pipe', 'pipe'],
+    stdio: ['ignore', output, 'pipe'],
     cwd: tmpdir(),
   })
+  if (typeof output === 'number') closeSync(output)
   let text = ''
   const lines = new Set<() => void>()
   for (const stream of [child.stdout, child.stderr]) {
-    stream.on('data', (chunk: Buffer) => {
+    stream?.on('data', (chunk: Buffer) => {
       text += chunk.toString()
       for (const check of lines) check()
     })

@@ -33,7 +33,7 @@ export interface TestControlPlane extends AsyncDisposable {
   /** A revocation list of the root, PEM. */
   revocationList(serials: readonly string[]): Promise<string>
   /** What the CA does with requests: sign them, never answer, answer with other than what was asked for. */
-  caBehaviour: 'sign' | 'hang' | 'wrong-identity' | 'garbage'
+  caBehaviour: 'sign' | 'hang' | 'wrong-identity' | 'wrong-key' | 'expired' | 'garbage'
   /** Names that clients asked for one by one. */
   readonly asked: ReadonlySet<string>
   /** Cuts every connection; new ones are taken. */
@@ -81,6 +81,16 @@ export async function startControlPlane(
         answer(null, create(ca.IstioCertificateResponseSchema, { certChain: ['garbage', 'more garbage'] }))
         return
       }
+      if (behaviour === 'wrong-key' || behaviour === 'expired') {
+        const [from, to] = behaviour === 'expired' ? [-7_200_000, -3_600_000] : [-60_000, 3_600_000]
+        const dates = { notBefore: new Date(Date.now() + from), notAfter: new Date(Date.now() + to) }
+        const key = behaviour === 'expired' ? { publicKeyOf: csr } : {}
+        pki.issueDated(asked, dates, key).then(
+          ({ chain }) => answer(null, create(ca.IstioCertificateResponseSchema, { certChain: [chain, pki.roots] })),
+          (error: Error) => answer(error),
+        )
+        return
+      }
       const identity = behaviour === 'wrong-identity' ? 'spiffe://cluster.local/ns/default/sa/another' : asked
       pki.authority.sign({ csrPem: csr, identities: [identity], validitySeconds: 3600 }).then(
         (certChain) => {
@@ -112,7 +122,7 @@ export async function startControlPlane(
     address: `https://${ip}:${port}`,
     roots: pki.roots,
     issue: (spiffeId) => pki.issue(spiffeId),
-    issueDated: (spiffeId, dates) => pki.issueDated(spiffeId, dates),
+    issueDated: pki.issueDated,
     setWorkload(init) {
       const message = create(workload.AddressSchema, {
         type: { case: 'workload', value: create(workload.WorkloadSchema, init) },

@@ -15,10 +15,11 @@ export interface TestPki {
   readonly roots: string
   /** A certificate for a server or a client, by DNS names, IPs or SPIFFE ids. */
   issue(...names: string[]): Promise<ServingCertificate>
-  /** A certificate for a SPIFFE id with the dates given. */
+  /** A certificate for a SPIFFE id with the dates given, for a key of its own (which is returned) or for that of a request (PEM). */
   issueDated(
     spiffeId: string,
     dates: { readonly notBefore: Date; readonly notAfter: Date },
+    key?: { readonly publicKeyOf?: string },
   ): Promise<Pick<ServingCertificate, 'privateKey' | 'chain'>>
   /** A revocation list of the root with these serial numbers (hex), PEM. */
   revocationList(serials: readonly string[]): Promise<string>
@@ -34,14 +35,17 @@ export async function createTestPki(): Promise<TestPki> {
     authority,
     roots: authority.rootBundle,
     issue: (...names) => authority.issueServingCertificate(names, 3600),
-    async issueDated(spiffeId, dates) {
+    async issueDated(spiffeId, dates, { publicKeyOf } = {}) {
       const algorithm = { name: 'ECDSA', namedCurve: 'P-256', hash: 'SHA-256' }
       const keys = await webcrypto.subtle.generateKey(algorithm, true, ['sign', 'verify'])
       const leaf = await x509.X509CertificateGenerator.create({
         serialNumber: '0123456789',
         issuer: material.certificate.subjectName,
         subject: '',
-        publicKey: keys.publicKey,
+        publicKey:
+          publicKeyOf === undefined
+            ? keys.publicKey
+            : await new x509.Pkcs10CertificateRequest(publicKeyOf).publicKey.export(),
         signingKey: material.key.signingKey,
         signingAlgorithm: material.key.algorithm,
         ...dates,
