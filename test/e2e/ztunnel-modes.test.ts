@@ -144,6 +144,22 @@ suite('the node proxy in its modes', { skip: canRunLab, timeout: 120_000 }, () =
     assert.ok(lab.controlPlane.asked.has(`/${outsider.ip}`))
   })
 
+  test('on demand: a service whose workloads are not told is refused, never reached in plain text, until they are', async () => {
+    await using lab = await createMeshLab({ pods: [client, server], nodes: ['n1', 'n2'], onDemand: true })
+    announcePod(lab, client)
+    announceService(lab, echo)
+    await lab.listen('server', 8080, answerBack)
+    const env = { XDS_ON_DEMAND: 'true', ISTIO_META_DNS_CAPTURE: 'false' }
+    const [clientProxy] = await Promise.all([lab.startProxy('n1', env), lab.startProxy('n2', env)])
+    assert.equal(await exchange(lab, 'client', echoTo, 'too early').catch(() => ''), '')
+    await clientProxy.logged(
+      /connection failed.*dst\.addr=10\.78\.0\.9:80.*error="no healthy upstream: 10\.78\.0\.9:80"/,
+    )
+    announcePod(lab, server, [echo])
+    await eventually(async () => (await exchange(lab, 'client', echoTo, 'now').catch(() => '')) === 'now', 'a call')
+    await clientProxy.logged(/connection complete.*dst\.identity="spiffe:.*\/sa\/server"/)
+  })
+
   test('dedicated mode serves the one workload it is named for', async () => {
     await using lab = await createMeshLab({ pods: [client, server], nodes: ['n1', 'n2'] })
     const dedicated = { ...client, name: 'dedicated', ip: '10.77.2.1' }

@@ -1,0 +1,106 @@
+// The other end is there for the kernel but does nothing any more, or is not there at all and nobody said so.
+import assert from 'node:assert/strict'
+import { once } from 'node:events'
+import type net from 'node:net'
+import { after, afterEach, before, suite, test } from 'node:test'
+import { canRunLab, createMeshLab, type LabProxy, type MeshLab } from '../support/mesh-lab.ts'
+import { announcePod, announceService, eventually, exchange } from '../support/mesh-lab-content.ts'
+
+const client = { name: 'client', ip: '10.77.2.1', node: 'n1' }
+const server = { name: 'server', ip: '10.77.2.2', node: 'n2' }
+const outsider = { name: 'outsider', ip: '10.77.2.3' }
+const echo = { name: 'echo', vips: ['10.78.0.9'], ports: { 80: 8080 } }
+const to = { ip: '10.78.0.9', port: 80 }
+/** The first ping goes out after 10 s and is waited for 20 s. */
+const pingedMs = { least: 18_000, most: 45_000 }
+
+const ignoreErrors = (socket: net.Socket): void => void socket.on('error', () => undefined)
+
+async function say(socket: net.Socket, text: string): Promise<string> {
+  socket.write(text)
+  const data = once(socket, 'data')
+  socket.resume()
+  return String((await data)[0])
+}
+
+function timeToClose(socket: net.Socket): Promise<number> {
+  const startedAt = performance.now()
+  return new Promise((resolve) => socket.once('close', () => resolve(performance.now() - startedAt)))
+}
+
+suite('peers that are frozen or gone', { skip: canRunLab, timeout: 240_000 }, () => {
+  let lab: MeshLab
+  let clientProxy: LabProxy
+  let serverProxy: LabProxy
+  let atServer: net.Socket[] = []
+  const works = async () => (await exchange(lab, 'client', to, 'works').catch(() => '')) === 'works'
+
+  before(async () => {
+    lab = await createMeshLab({ pods: [client, server, outsider], nodes: ['n1', 'n2'] })
+    announcePod(lab, client)
+    announcePod(lab, server, [echo])
+    announceService(lab, echo)
+    for (const pod of ['server', 'outsider']) {
+      await lab.listen(pod, 8080, (socket) => {
+        ignoreErrors(socket)
+        atServer.push(socket)
+        socket.pipe(socket)
+      })
+    }
+    const env = { KEEPALIVE_TIME: '1s', KEEPALIVE_INTERVAL: '1s', KEEPALIVE_RETRIES: '2' }
+    ;[clientProxy, serverProxy] = await Promise.all([lab.startProxy('n1', env), lab.startProxy('n2', env)])
+  })
+  after(() => lab?.[Symbol.asyncDispose]())
+  afterEach(() => {
+    atServer = []
+    clientProxy.process.kill('SIGCONT')
+    serverProxy.process.kill('SIGCONT')
+  })
+
+  test('the proxy of the server is frozen: its connections end by the ping, new ones fail, and all is well when it thaws', async () => {
+    const open = await lab.connect('client', to)
+    ignoreErrors(open)
+    assert.equal(await say(open, 'one'), 'one')
+    const closed = timeToClose(open)
+    serverProxy.process.kill('SIGSTOP')
+    const waiting = await lab.connect('client', to)
+    ignoreErrors(waiting)
+    waiting.write('into the void')
+    const refused = timeToClose(waiting)
+    waiting.resume()
+    const took = [await closed, await refused]
+    for (const ms of took) assert.ok(ms > 5000 && ms < pingedMs.most, `${took}`)
+    assert.ok((took[0] ?? 0) > pingedMs.least, `${took}`)
+    await clientProxy.logged(/HBONE ping timeout\/error/)
+    serverProxy.process.kill('SIGCONT')
+    await eventually(works, 'a call')
+  })
+
+  test('the proxy of the client is frozen: the server is told that the connection is over', async () => {
+    const open = await lab.connect('client', to)
+    ignoreErrors(open)
+    assert.equal(await say(open, 'one'), 'one')
+    const [accepted] = atServer
+    assert.ok(accepted)
+    const closed = timeToClose(accepted)
+    clientProxy.process.kill('SIGSTOP')
+    const took = await closed
+    assert.ok(took > pingedMs.least && took < pingedMs.most, `${took}`)
+    await serverProxy.logged(/connection complete.*direction="inbound".*error=/)
+    clientProxy.process.kill('SIGCONT')
+    await eventually(works, 'a call')
+    open.destroy()
+  })
+
+  test('a plain destination that vanished is found out by keepalive', async () => {
+    const open = await lab.connect('client', { ip: outsider.ip, port: 8080 })
+    ignoreErrors(open)
+    assert.equal(await say(open, 'one'), 'one')
+    const closed = timeToClose(open)
+    lab.exec('outsider', 'ip', 'link', 'set', 'eth0', 'down')
+    const took = await closed
+    assert.ok(took > 1000 && took < 15_000, `${took}`)
+    await clientProxy.logged(/connection complete.*dst\.addr=10\.77\.2\.3:8080.*direction="outbound"/)
+    lab.exec('outsider', 'ip', 'link', 'set', 'eth0', 'up')
+  })
+})
