@@ -6,6 +6,7 @@ import type { Scope } from '../observability/index.ts'
 import { createDeltaClient, type DeltaClient } from '../xds/client/index.ts'
 import type { ControlPlaneEndpoint, RootSource, ZtunnelConfig } from './config/index.ts'
 import { createOnDemandAddresses, type OnDemandAddresses } from './on-demand/index.ts'
+import { warnOfOtherNetworks } from './other-network.ts'
 import { addressTypeUrl, authorizationTypeUrl, createDeltaReceiver, type MeshState } from './state/index.ts'
 import type { ZtunnelMetrics } from './telemetry/index.ts'
 
@@ -23,6 +24,7 @@ export function connectXds(
 ): MeshSource {
   const { protocol, host, port, hostname } = new URL(endpoint.address)
   const receive = createDeltaReceiver(given.state)
+  const endWarnings = warnOfOtherNetworks(given.state, config, (message) => given.log.warn(message))
   const onDemand = config.xdsOnDemand
     ? createOnDemandAddresses({
         view: given.state,
@@ -65,7 +67,10 @@ export function connectXds(
   return {
     synced: client.synced,
     ...(onDemand === undefined ? {} : { onDemand }),
-    [Symbol.asyncDispose]: () => client[Symbol.asyncDispose](),
+    async [Symbol.asyncDispose]() {
+      endWarnings()
+      await client[Symbol.asyncDispose]()
+    },
   }
 }
 

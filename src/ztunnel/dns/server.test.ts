@@ -88,6 +88,12 @@ test('a failing upstream is SERVFAIL, and counted', async () => {
   assert.deepEqual([packet.rcode, packet.flag_aa, packet.flag_ra], ['SERVFAIL', false, true])
   const sum = (name: string) => registry.snapshot().find((one) => one.name === name)?.series[0]?.value
   assert.deepEqual([sum('istio_dns_requests_total'), sum('istio_dns_upstream_failures_total')], [1, 1])
+  const timed = registry.snapshot().find((one) => one.name === 'istio_dns_upstream_request_duration_seconds')
+  assert.deepEqual(timed?.bounds, [0.0005, 0.001, 0.01, 0.1, 1, 5])
+  assert.equal(
+    timed?.series[0]?.buckets?.reduce((total, count) => total + count, 0),
+    1,
+  )
 })
 
 test("an upstream's answer keeps its code and records, and loses its authority", async () => {
