@@ -11,13 +11,11 @@ export function authorize(view: MeshView, request: AuthorizationRequest): Author
   const dryRun: { policy?: string; message: string }[] = []
   let denied: string | undefined
   let allowed: string | undefined
-  let allowPolicies = 0
-  let dryRunAllowPolicies = 0
   let dryRunAllowed = false
-  for (const policy of view.policiesFor(request.destinationWorkload)) {
+  const applicable = view.policiesFor(request.destinationWorkload, connection)
+  const { allow: allowPolicies, dryRunAllow: dryRunAllowPolicies } = applicable
+  for (const policy of applicable.policies) {
     const deny = policy.action === 'Deny'
-    if (!deny && policy.dryRun) dryRunAllowPolicies += 1
-    if (!deny && !policy.dryRun) allowPolicies += 1
     if (!policy.dryRun && (deny ? denied : allowed) !== undefined) continue
     if (!connectionMatches(policy, connection)) continue
     const key = policyKey(policy)

@@ -23,17 +23,62 @@ export interface Backend {
 
 /** A backend drawn by capacity among the eligible ones, or undefined when there is none. */
 export function chooseBackend(view: MeshView, query: BackendQuery, random: () => number): Backend | undefined {
-  const eligible = eligibleBackends(view, query)
-  return draw(eligible, (backend) => backend.workload.capacity, random)
+  const { backends, upTo } = candidates(view, query)
+  const total = upTo[upTo.length - 1] ?? 0
+  const drawn = random() * total
+  let low = 0
+  let high = backends.length - 1
+  while (low < high) {
+    const middle = (low + high) >>> 1
+    if ((upTo[middle] ?? 0) > drawn) high = middle
+    else low = middle + 1
+  }
+  return backends[low]
 }
 
 /** The backends that may be chosen: reachable, with a target port, and nearest by the service's load balancing mode. */
 export function eligibleBackends(view: MeshView, query: BackendQuery): readonly Backend[] {
+  return candidates(view, query).backends
+}
+
+interface Candidates {
+  readonly backends: readonly Backend[]
+  /** The capacities of all backends up to each. */
+  readonly upTo: Float64Array
+}
+
+/** Worked out once for all clients at the same place, until an endpoint or the service changes. */
+function candidates(view: MeshView, query: BackendQuery): Candidates {
+  const { service } = query
+  return view.endpoints(service).remember(service, keyOf(query), () => {
+    const backends = findBackends(view, query)
+    const upTo = new Float64Array(backends.length)
+    let sum = 0
+    for (const [index, { workload }] of backends.entries()) {
+      sum += workload.capacity
+      upTo[index] = sum
+    }
+    return { backends, upTo }
+  })
+}
+
+/** Of all that the choice depends on besides the service. Names may contain anything, so each comes with its length. */
+function keyOf({ source, service, port, rules }: BackendQuery): string {
+  if (!isRanked(service)) return `${rules} ${port} ${source.network}`
+  const { network, locality, node, clusterId } = source
+  const lengths = [network, locality.region, locality.zone, locality.subzone, node].map((one) => one.length)
+  return `${rules} ${port} ${lengths} ${network}${locality.region}${locality.zone}${locality.subzone}${node}${clusterId}`
+}
+
+const isRanked = ({ loadBalancer }: Service): boolean =>
+  loadBalancer?.mode === 'Strict' || loadBalancer?.mode === 'Failover'
+
+function findBackends(view: MeshView, query: BackendQuery): readonly Backend[] {
   const { service, source } = query
   if (query.rules === 'standard' && !service.ports.has(query.port)) return []
   const mode = service.loadBalancer?.mode ?? 'Standard'
   const preferences = service.loadBalancer?.routingPreferences ?? []
-  const ranked = mode === 'Strict' || mode === 'Failover'
+  const ranked = isRanked(service)
   let best = 0
   let chosen: Backend[] = []
   for (const endpoint of usableEndpoints(view, service)) {

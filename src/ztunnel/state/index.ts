@@ -9,11 +9,13 @@ export {
   parseSocketAddress,
 } from './address.ts'
 export { dumpLocalContent, dumpPolicy, dumpState, type StateDump } from './dump.ts'
+export type { EndpointList } from './endpoint-list.ts'
 export { StateError } from './errors.ts'
 export type { MeshFollower, MeshPublication, MeshSignal, WaitOptions } from './follower.ts'
 export { unknownLocalWorkload } from './following.ts'
 export { type LocalContent, parseLocalFile, readLocalContent } from './local-file.ts'
 export { type MeshReader, openMeshReader } from './open-reader.ts'
+export type { PolicyFacts } from './policy-conditions.ts'
 export {
   createMeshState,
   type MeshChange,
@@ -22,6 +24,6 @@ export {
   type MeshStateOptions,
   type MeshUpdate,
 } from './store.ts'
-export { type MeshView, policyKey, serviceKey, usableEndpoints } from './view.ts'
+export { type ApplicablePolicies, type MeshView, policyKey, serviceKey, usableEndpoints } from './view.ts'
 export type { Replaced } from './write-mesh.ts'
 export { addressTypeUrl, authorizationTypeUrl, createDeltaReceiver } from './xds.ts'

@@ -1,24 +1,25 @@
-// Decoded lists of a thread (the endpoints of a service, the policies of a namespace), kept until what they were made from changes.
+// Decoded lists of a thread (the endpoints of a service, say), kept until what they were made from changes.
+import type { TableView } from '../../shared-memory/index.ts'
+import type { Ordered } from './tables.ts'
 
-export interface Lists<T> {
-  /** The same list while `version` is the same. `make` gets what the list before was. */
-  get(key: string, version: number, make: (before: readonly T[]) => readonly T[]): readonly T[]
+export interface Sized {
+  readonly size: number
 }
 
-interface Entry<T> {
-  readonly version: number
-  readonly items: readonly T[]
+export interface Lists<L extends Sized> {
+  /** The same list while `version` is the same. `make` gets the list that was there before. */
+  get(key: string, version: number, make: (before: L | undefined) => L): L
 }
 
 /** Beyond so many items in all lists, those not used for longest go; the one asked for stays, however long. */
-export function createLists<T>(mostItems: number): Lists<T> {
-  const lists = new Map<string, Entry<T>>()
+export function createLists<L extends Sized>(mostItems: number): Lists<L> {
+  const lists = new Map<string, { readonly version: number; readonly list: L }>()
   let items = 0
   let latest = ''
 
-  function drop(key: string, entry: Entry<T>): void {
+  function drop(key: string, list: L): void {
     lists.delete(key)
-    items -= entry.items.length + 1
+    items -= list.size + 1
   }
 
   return {
@@ -30,18 +31,41 @@ export function createLists<T>(mostItems: number): Lists<T> {
           lists.set(key, known)
           latest = key
         }
-        return known.items
+        return known.list
       }
-      const made = make(known?.items ?? [])
-      if (known !== undefined) drop(key, known)
-      lists.set(key, { version, items: made })
-      items += made.length + 1
+      const list = make(known?.list)
+      if (known !== undefined) drop(key, known.list)
+      lists.set(key, { version, list })
+      items += list.size + 1
       latest = key
-      for (const [other, entry] of lists) {
+      for (const [other, one] of lists) {
         if (items <= mostItems || other === key) break
-        drop(other, entry)
+        drop(other, one.list)
       }
-      return made
+      return list
     },
   }
+}
+
+/** What was decoded from a leaf. */
+export interface Located<T> {
+  readonly leaf: number
+  readonly order: number
+  readonly generation: number
+  readonly value: T
+}
+
+/** The decoded values of the places; of those that were there before only what has changed is decoded. */
+export function loadAgain<T>(
+  view: TableView,
+  entries: readonly Ordered[],
+  before: readonly Located<T>[],
+  load: (leaf: number) => T,
+): readonly Located<T>[] {
+  const known = new Map(before.map((one) => [one.leaf, one]))
+  return entries.map(({ place: leaf, order }) => {
+    const generation = view.generationOf(leaf)
+    const one = known.get(leaf)
+    return one?.generation === generation ? one : { leaf, order, generation, value: load(leaf) }
+  })
 }

@@ -1,10 +1,12 @@
 // The mesh in shared memory as decisions ask for it. The same code on the thread that writes and on those that only read.
 import { SharedMemoryError, type TableView } from '../../shared-memory/index.ts'
-import type { Endpoint, Policy, Service, Workload } from '../model.ts'
+import type { Service, Workload } from '../model.ts'
 import { type IpBits, ipBits } from './address.ts'
+import { createApplicablePolicies } from './applicable-policies.ts'
 import { createLists } from './lists.ts'
 import { createLoaded } from './loaded.ts'
 import { preferredService, preferredWorkload } from './preference.ts'
+import { createServiceEndpoints } from './service-endpoints.ts'
 import { createPolicyLoader } from './stored-policy.ts'
 import { createServiceLoader } from './stored-service.ts'
 import { createWorkloadLoader } from './stored-workload.ts'
@@ -32,9 +34,7 @@ export function createMeshView(view: TableView, limits: ViewLimits = usualLimits
   const workloads = createLoaded(view, limits.things, loadWorkload)
   const services = createLoaded(view, limits.things, createServiceLoader())
   const policies = createLoaded(view, limits.things, createPolicyLoader())
-  const endpointLists = createLists<Endpoint>(limits.endpoints)
-  const policyLists = createLists<Policy>(limits.policies)
-  const lengthLists = createLists<BlockLength>(1000)
+  const lengthLists = createLists<BlockLengths>(1000)
 
   const workload = (uid: string): Workload | undefined => workloads.get(view.find(tables.workloads, uid))
   const service = (key: string): Service | undefined => services.get(view.find(tables.services, key))
@@ -51,50 +51,14 @@ export function createMeshView(view: TableView, limits: ViewLimits = usualLimits
     return found
   }
 
-  function endpointsOf(of: Service): readonly Endpoint[] {
-    const key = serviceKey(of)
-    const map = view.find(tables.members, key)
-    if (of.fixedEndpoints !== undefined) return [...joinFixed(memberEndpoints(map, key), of)]
-    if (map === 0) return none
-    return endpointLists.get(key, view.generationOf(map), () => memberEndpoints(map, key))
-  }
-
-  function memberEndpoints(map: number, key: string): readonly Endpoint[] {
-    const found: Endpoint[] = []
-    for (const leaf of inOrder(view, map)) {
-      const one = workloads.peek(leaf)
-      const ports = one.services.get(key)
-      if (ports !== undefined) found.push({ workload: one, ports, status: one.status })
-    }
-    return found
-  }
-
-  function* joinFixed(members: readonly Endpoint[], { fixedEndpoints }: Service): Generator<Endpoint> {
-    for (const member of members) if (fixedEndpoints?.has(member.workload.uid) !== true) yield member
-    for (const one of fixedEndpoints?.values() ?? []) {
-      const found = workload(one.workloadUid)
-      if (found !== undefined) yield { workload: found, ports: one.ports, status: one.status }
-    }
-  }
-
-  function policiesOf(namespace: string): readonly Policy[] {
-    const map = view.find(tables.policyNamespaces, namespace)
-    if (map === 0) return none
-    return policyLists.get(namespace, view.generationOf(map), () =>
-      inOrder(view, map).map((leaf) => policies.peek(leaf)),
-    )
-  }
-
   /** From the longest to the shortest. */
   function blockLengths(network: string): readonly BlockLength[] {
     const map = view.find(tables.blockLengths, network)
     if (map === 0) return none
-    return lengthLists.get(network, view.generationOf(map), () =>
-      view
-        .leavesIn(map)
-        .map((leaf) => toBlockLength(view.keyOf(leaf)))
-        .sort((a, b) => b.length - a.length),
-    )
+    return lengthLists.get(network, view.generationOf(map), () => {
+      const lengths = view.leavesIn(map).map((leaf) => toBlockLength(view.keyOf(leaf)))
+      return { size: lengths.length, lengths: lengths.sort((a, b) => b.length - a.length) }
+    }).lengths
   }
 
   /** Own namespace before longer block before canonical. */
@@ -143,7 +107,7 @@ export function createMeshView(view: TableView, limits: ViewLimits = usualLimits
     },
     hasLocalIdentity: (identity) =>
       inOrder(view, view.find(tables.accounts, accountKey(identity))).some(
-        (leaf) => workloads.peek(leaf).trustDomain === identity.trustDomain,
+        ({ place }) => workloads.peek(place).trustDomain === identity.trustDomain,
       ),
     service,
     serviceByVip(network, ip, clientNamespace) {
@@ -153,7 +117,7 @@ export function createMeshView(view: TableView, limits: ViewLimits = usualLimits
     },
     serviceByHostname: (hostname, clientNamespace) => preferredService(servicesByHostname(hostname), clientNamespace),
     servicesByHostname,
-    endpoints: endpointsOf,
+    endpoints: createServiceEndpoints(view, workloads, workload, limits.endpoints),
     endpoint(of, uid) {
       const found = workload(uid)
       if (found === undefined) return undefined
@@ -163,14 +127,7 @@ export function createMeshView(view: TableView, limits: ViewLimits = usualLimits
       return ports === undefined ? undefined : { workload: found, ports, status: found.status }
     },
     policy: (key) => policies.get(view.find(tables.policies, key)),
-    *policiesFor(of) {
-      if (of.namespace !== '') yield* policiesOf(of.namespace)
-      yield* policiesOf('')
-      for (const key of of.authorizationPolicies) {
-        const policy = policies.get(view.find(tables.policies, key))
-        if (policy?.scope === 'WorkloadSelector') yield policy
-      }
-    },
+    policiesFor: createApplicablePolicies(view, policies, limits.policies),
     workloads: () => each(tables.workloads, workloads.peek),
     services: () => each(tables.services, services.peek),
     policies: () => each(tables.policies, policies.peek),
@@ -178,13 +135,18 @@ export function createMeshView(view: TableView, limits: ViewLimits = usualLimits
       for (const map of each(tables.members, (leaf) => leaf)) {
         const key = view.keyOf(map)
         if (view.find(tables.services, key) !== 0) continue
-        yield [key, inOrder(view, map).map((leaf) => workloads.peek(leaf))] as const
+        yield [key, inOrder(view, map).map(({ place }) => workloads.peek(place))] as const
       }
     },
   }
 }
 
 const none: readonly never[] = []
+
+interface BlockLengths {
+  readonly size: number
+  readonly lengths: readonly BlockLength[]
+}
 
 interface BlockLength {
   readonly family: 4 | 6

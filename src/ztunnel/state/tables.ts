@@ -25,10 +25,12 @@ export const tables = {
   blockLengths: 9,
   /** Key → policy. */
   policies: 10,
-  /** Namespace, '' for all → map of the keys of its policies → place, order. */
-  policyNamespaces: 11,
+  /** Namespace, '' for all, and what a connection must meet → map of the keys of policies → place, order. */
+  policyConditions: 11,
   /** Namespace, service account and name → places of this node's workloads, the newest last. */
   pods: 12,
+  /** Namespace, '' for all → how many of its policies are ALLOW, and how many of those only look on. */
+  allowPolicies: 13,
 }
 
 export const tableCount = Object.keys(tables).length
@@ -47,6 +49,9 @@ export const podKey = (one: {
 
 export const hostnameKey = (namespace: string, hostname: string): string => `${namespace}/${hostname}`
 
+export const conditionKey = (namespace: string, condition: string): string =>
+  `${namespace.length}:${namespace}${condition}`
+
 export const lengthKey = (family: 4 | 6, length: number): string => `${family}/${length}`
 
 export const blockKey = (network: string, family: 4 | 6, length: number, prefix: bigint): string =>
@@ -64,14 +69,19 @@ export const ordered = (leaf: number, order: number): readonly number[] => [
 
 const limb = 2 ** 31
 
+export interface Ordered {
+  readonly place: number
+  readonly order: number
+}
+
 /** The places in a map, in their order. */
-export function inOrder(view: TableView, mapLeaf: number): number[] {
+export function inOrder(view: TableView, mapLeaf: number): readonly Ordered[] {
   if (mapLeaf === 0) return []
   const entries = view.leavesIn(mapLeaf).map((entry) => ({
     place: view.wordOf(entry, 0),
     order: view.wordOf(entry, 1) + view.wordOf(entry, 2) * limb,
   }))
-  return entries.sort((a, b) => a.order - b.order).map(({ place }) => place)
+  return entries.length > 1 ? entries.sort((a, b) => a.order - b.order) : entries
 }
 
 /** The places of a value that is a list of them. */

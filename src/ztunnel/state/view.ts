@@ -1,5 +1,7 @@
 // What decisions may ask of the mesh. Every answer is of one consistent state: pushes are applied as a whole, between two calls.
 import type { Endpoint, PodInfo, Policy, Service, Workload } from '../model.ts'
+import type { EndpointList } from './endpoint-list.ts'
+import type { PolicyFacts } from './policy-conditions.ts'
 
 export interface MeshView {
   workload(uid: string): Workload | undefined
@@ -20,18 +22,27 @@ export interface MeshView {
   /** All services with the host name (any case), one a namespace, first seen first. */
   servicesByHostname(hostname: string): readonly Service[]
   /** Every endpoint whose workload is known, healthy or not. */
-  endpoints(service: Service): Iterable<Endpoint>
+  endpoints(service: Service): EndpointList
   endpoint(service: Service, workloadUid: string): Endpoint | undefined
 
   policy(key: string): Policy | undefined
-  /** Those of the workload's namespace, the global ones, and those the workload names. */
-  policiesFor(workload: Workload): Iterable<Policy>
+  /** Of the policies of the workload's namespace, the global ones, and those the workload names. */
+  policiesFor(workload: Pick<Workload, 'namespace' | 'authorizationPolicies'>, facts: PolicyFacts): ApplicablePolicies
 
   workloads(): Iterable<Workload>
   services(): Iterable<Service>
   policies(): Iterable<Policy>
   /** `<namespace>/<hostname>` of services that have endpoints but are not known themselves, with their workloads. */
   stagedServices(): Iterable<readonly [key: string, workloads: Iterable<Workload>]>
+}
+
+export interface ApplicablePolicies {
+  /** Those that may match a connection of which this is known, in the order in which they came; the others do not. */
+  readonly policies: readonly Policy[]
+  /** How many ALLOW policies there are, whether they may match or not. */
+  readonly allow: number
+  /** The same of those that only look on. */
+  readonly dryRunAllow: number
 }
 
 /** `<namespace>/<hostname>`. */

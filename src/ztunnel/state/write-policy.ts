@@ -1,9 +1,10 @@
-// Policies into shared memory, and under the namespace they apply to.
+// Policies into shared memory, and under what must hold of a connection for them to match.
 import type { Transaction } from '../../shared-memory/index.ts'
 import type { Policy } from '../model.ts'
 import type { FieldWriter } from './fields.ts'
+import { conditionsOf } from './policy-conditions.ts'
 import { storePolicy } from './stored-policy.ts'
-import { ordered, tables } from './tables.ts'
+import { conditionKey, ordered, tables } from './tables.ts'
 import { policyKey } from './view.ts'
 
 export interface PolicyWriter {
@@ -13,26 +14,47 @@ export interface PolicyWriter {
 }
 
 export function createPolicyWriter(fields: FieldWriter, nextOrder: () => number): PolicyWriter {
-  function leave(transaction: Transaction, old: Policy, now: string | undefined): void {
-    const namespace = namespaceOf(old)
-    if (namespace !== undefined && namespace !== now) {
-      transaction.removeFrom(tables.policyNamespaces, namespace, policyKey(old))
-    }
-  }
   return {
     put(transaction, policy, old) {
       const key = policyKey(policy)
       const leaf = transaction.put(tables.policies, key, storePolicy(fields, policy))
-      const namespace = namespaceOf(policy)
-      if (old !== undefined) leave(transaction, old, namespace)
-      if (namespace === undefined) return
-      transaction.putIn(tables.policyNamespaces, namespace, key, ordered(leaf, nextOrder()))
+      const conditions = placesOf(policy)
+      if (old !== undefined) leave(transaction, old, conditions)
+      const order = nextOrder()
+      for (const condition of conditions) {
+        transaction.putIn(tables.policyConditions, condition, key, ordered(leaf, order))
+      }
+      countAllow(transaction, policy, 1)
     },
     remove(transaction, old) {
-      leave(transaction, old, undefined)
+      leave(transaction, old, new Set())
       transaction.remove(tables.policies, policyKey(old))
     },
   }
+}
+
+function leave(transaction: Transaction, old: Policy, kept: ReadonlySet<string>): void {
+  const key = policyKey(old)
+  for (const condition of placesOf(old)) {
+    if (!kept.has(condition)) transaction.removeFrom(tables.policyConditions, condition, key)
+  }
+  countAllow(transaction, old, -1)
+}
+
+function placesOf(policy: Policy): ReadonlySet<string> {
+  const namespace = namespaceOf(policy)
+  if (namespace === undefined) return new Set()
+  return new Set([...conditionsOf(policy)].map((condition) => conditionKey(namespace, condition)))
+}
+
+function countAllow(transaction: Transaction, policy: Policy, change: 1 | -1): void {
+  const namespace = namespaceOf(policy)
+  if (namespace === undefined || policy.action !== 'Allow') return
+  const leaf = transaction.find(tables.allowPolicies, namespace)
+  const [enforced, dryRun] = leaf === 0 ? [0, 0] : [transaction.wordOf(leaf, 0), transaction.wordOf(leaf, 1)]
+  const counts = policy.dryRun ? [enforced, dryRun + change] : [enforced + change, dryRun]
+  if (counts.every((count) => count === 0)) transaction.remove(tables.allowPolicies, namespace)
+  else transaction.putWords(tables.allowPolicies, namespace, counts)
 }
 
 /** The namespace whose workloads a policy applies to, '' for all; undefined when only workloads that name it have it. */

@@ -1,0 +1,66 @@
+// The policies of a workload that a connection may concern, looked up by what is known of it.
+import type { TableView } from '../../shared-memory/index.ts'
+import type { Policy, Workload } from '../model.ts'
+import { createLists, type Located, loadAgain } from './lists.ts'
+import type { Loaded } from './loaded.ts'
+import { conditionsMet, type PolicyFacts } from './policy-conditions.ts'
+import { conditionKey, inOrder, tables } from './tables.ts'
+import type { ApplicablePolicies } from './view.ts'
+
+interface Under {
+  readonly size: number
+  readonly located: readonly Located<Policy>[]
+}
+
+/** `mostKept`: policies that stay decoded. */
+export function createApplicablePolicies(
+  view: TableView,
+  policies: Loaded<Policy>,
+  mostKept: number,
+): (workload: Pick<Workload, 'namespace' | 'authorizationPolicies'>, facts: PolicyFacts) => ApplicablePolicies {
+  const lists = createLists<Under>(mostKept)
+
+  function under(namespace: string, condition: string): readonly Located<Policy>[] {
+    const key = conditionKey(namespace, condition)
+    const map = view.find(tables.policyConditions, key)
+    if (map === 0) return none
+    return lists.get(key, view.generationOf(map), (before) => {
+      const located = loadAgain(view, inOrder(view, map), before?.located ?? none, policies.peek)
+      return { size: located.length, located }
+    }).located
+  }
+
+  /** In the order in which they came; one may be found under several conditions. */
+  function ofNamespace(namespace: string, conditions: readonly string[]): readonly Located<Policy>[] {
+    const found = conditions.map((condition) => under(namespace, condition)).filter((list) => list.length > 0)
+    const [first = none, ...others] = found
+    if (others.length === 0) return first
+    const all = new Map(found.flatMap((list) => list.map((one) => [one.leaf, one] as const)))
+    return [...all.values()].sort((a, b) => a.order - b.order)
+  }
+
+  return (workload, facts) => {
+    const conditions = conditionsMet(facts)
+    const found: Policy[] = []
+    let allow = 0
+    let dryRunAllow = 0
+    for (const namespace of workload.namespace === '' ? [''] : [workload.namespace, '']) {
+      for (const { value } of ofNamespace(namespace, conditions)) found.push(value)
+      const counts = view.find(tables.allowPolicies, namespace)
+      if (counts === 0) continue
+      allow += view.wordOf(counts, 0)
+      dryRunAllow += view.wordOf(counts, 1)
+    }
+    for (const key of workload.authorizationPolicies) {
+      const policy = policies.get(view.find(tables.policies, key))
+      if (policy?.scope !== 'WorkloadSelector') continue
+      found.push(policy)
+      if (policy.action !== 'Allow') continue
+      if (policy.dryRun) dryRunAllow += 1
+      else allow += 1
+    }
+    return { policies: found, allow, dryRunAllow }
+  }
+}
+
+const none: readonly never[] = []
