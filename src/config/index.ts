@@ -14,6 +14,7 @@ export {
   readMeshConfig,
   readTrustDomain,
 } from './mesh-config.ts'
+export { effectiveMeshConfig, encodeMeshConfig, meshConfigTypeUrl } from './mesh-config-export.ts'
 export { type MeshNetworks, type MeshNetworksReading, readMeshNetworks, repeatedRegistries } from './mesh-networks.ts'
 export {
   createProblemLog,

@@ -1,9 +1,9 @@
 // The objects of one kind as an xDS type, for control planes that take their configuration from this one.
-import { createHash } from 'node:crypto'
+import { isDeepStrictEqual } from 'node:util'
 import type { KubeObject, Resource } from '../api/index.ts'
 import type { Change, Collection } from '../collections/index.ts'
 import type { EncodedResource, ResourceChange, ResourceSource } from '../xds/index.ts'
-import { apiTypeUrl, encodeIstioResource, istioResourceType } from './istio-resource.ts'
+import { apiTypeUrl, contentVersion, encodeIstioResource, istioResourceType } from './istio-resource.ts'
 import { nameKey } from './source.ts'
 
 /** Objects are encoded when somebody asks for them. `objectOf` leaves out what is not to be passed on. */
@@ -21,14 +21,15 @@ export function exportedKind<T>(
     let known = encoded.get(object)
     if (known === undefined) {
       const body = encodeIstioResource(object)
-      const version = createHash('sha256').update(body).digest('base64url').slice(0, 16)
-      known = { name: nameKey(object.metadata), aliases: [], version, body, bodyType: istioResourceType }
+      const name = nameKey(object.metadata)
+      known = { name, aliases: [], version: contentVersion(body), body, bodyType: istioResourceType }
       encoded.set(object, known)
     }
     return known
   }
 
   function changeOf(change: Change<T>): ResourceChange[] {
+    if (change.kind === 'updated' && isSame(objectOf(change.old), objectOf(change.new))) return []
     const old = change.kind === 'added' ? undefined : encode(change.old)
     const next = change.kind === 'removed' ? undefined : encode(change.new)
     const name = (next ?? old)?.name
@@ -79,4 +80,15 @@ export function exportedKind<T>(
       return end
     },
   }
+}
+
+/** Whether nothing differs but the version and what is not passed on, such as the status. */
+function isSame(a: KubeObject | undefined, b: KubeObject | undefined): boolean {
+  const passedOn = (object: KubeObject | undefined) => ({
+    spec: object?.spec,
+    labels: object?.metadata.labels,
+    annotations: object?.metadata.annotations,
+    created: object?.metadata.creationTimestamp,
+  })
+  return (a === undefined) === (b === undefined) && isDeepStrictEqual(passedOn(a), passedOn(b))
 }

@@ -44,6 +44,7 @@ async function serve(t: TestContext, { isAdmin = true, profiles = true } = {}) {
       connections: () => [proxyOf('app'), proxyOf('shop')],
       graph,
       inputs,
+      others: [],
       index: createAmbientIndex({ inputs, settings: defaultAmbientSettings }),
       sources: [],
       meshConfig: () => ({}),

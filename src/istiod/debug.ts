@@ -8,6 +8,7 @@ import { type AmbientIndex, type AmbientInputs, placeText, viewAmbient } from '.
 import type { Connection, ResourceSource } from '../xds/index.ts'
 import { type DebugRights, type DebugView, viewOfRequest } from './debug-access.ts'
 import { jsonReply, type Reply, type Route, textReply } from './http-server.ts'
+import type { OtherKind } from './other-configuration.ts'
 import { type Profiler, profileNames } from './profiling.ts'
 import type { RemoteClusterStatus } from './remote-clusters.ts'
 import { clientsOf, syncOf } from './sync-status.ts'
@@ -16,6 +17,7 @@ export interface DebugSources {
   readonly connections: () => readonly Connection[]
   readonly graph: Graph
   readonly inputs: AmbientInputs
+  readonly others: readonly OtherKind[]
   readonly index: Pick<AmbientIndex, 'addresses' | 'authorizations' | 'gateways' | 'unusedGateways'>
   readonly sources: readonly ResourceSource[]
   readonly meshConfig: () => unknown
@@ -48,7 +50,7 @@ const missingProxy = 'You must provide a proxyID in the query string\n'
 export const unknownProxy = 'Proxy not connected to this Pilot instance. It may be connected to another instance.\n'
 
 export function debugPages(sources: DebugSources): DebugPages {
-  const { connections, graph, inputs, index } = sources
+  const { connections, graph, index } = sources
   const page =
     (value: (query: URLSearchParams) => unknown): Page =>
     (query) =>
@@ -73,7 +75,7 @@ export function debugPages(sources: DebugSources): DebugPages {
     ambientz: page(() => viewAmbient(index)),
     authorizationz: page(() => viewAmbient(index).policies),
     registryz: page(() => viewAmbient(index).services),
-    configz: page(() => configurationOf(inputs)),
+    configz: page(() => configurationOf(sources)),
     problemsz: page(() =>
       sources.problems.list().map(({ resource, object, problems, where, served }) => ({
         kind: resource.kind,
@@ -175,11 +177,16 @@ function configDump(of: DebugSources, query: URLSearchParams, caller: DebugView)
 }
 
 /** The objects people wrote, with the cluster they are from. */
-function configurationOf({ collections }: AmbientInputs) {
+function configurationOf({ inputs: { collections }, others, clusterId }: DebugSources) {
   const { serviceEntries, workloadEntries, authorizationPolicies, peerAuthentications, gateways } = collections
-  return [serviceEntries, workloadEntries, authorizationPolicies, peerAuthentications, gateways].flatMap((collection) =>
-    [...collection.entries()].map(([, { cluster, object }]) => ({ cluster, ...object })),
-  )
+  return [
+    ...[serviceEntries, workloadEntries, authorizationPolicies, peerAuthentications, gateways].flatMap((collection) =>
+      [...collection.entries()].map(([, { cluster, object }]) => ({ cluster, ...object })),
+    ),
+    ...others.flatMap(({ collection }) =>
+      [...collection.entries()].map(([, object]) => ({ cluster: clusterId, ...object })),
+    ),
+  ]
 }
 
 function resourcesOf(sources: readonly ResourceSource[]) {

@@ -30,6 +30,7 @@ import { openAuthority } from './authority.ts'
 import { configurationKinds, followCluster } from './cluster.ts'
 import { openConfiguration } from './config-sources.ts'
 import { type DebugSources, debugPages, debugRoutes } from './debug.ts'
+import { exportedTypes, unknownKinds } from './exported-types.ts'
 import { serveGrpc, servePlainGrpc } from './grpc-server.ts'
 import { jsonReply, type Route, serveHttp, textReply } from './http-server.ts'
 import { countInbound } from './inbound-metrics.ts'
@@ -37,6 +38,7 @@ import { introspectionRoutes } from './introspection.ts'
 import { lead } from './leadership.ts'
 import { followMeshConfig, meshConfigName } from './mesh-config.ts'
 import { followMeshTrust } from './mesh-trust.ts'
+import { followOtherConfiguration, otherKinds } from './other-configuration.ts'
 import { createProfiler } from './profiling.ts'
 import { followRemoteClusters } from './remote-clusters.ts'
 import { kubeconfigsOfPath, kubeconfigsOfSecrets } from './remote-kubeconfigs.ts'
@@ -44,7 +46,7 @@ import { followRevisions } from './revisions.ts'
 import { followServingCertificate } from './serving-certificate.ts'
 import type { DiscoverySettings } from './settings.ts'
 import { statusTypes } from './status-types.ts'
-import { createXdsService, exportedTypes, workloadTypes } from './xds-service.ts'
+import { createXdsService, workloadTypes } from './xds-service.ts'
 
 export interface DiscoveryProcess {
   readonly settings: DiscoverySettings
@@ -153,7 +155,7 @@ export async function runDiscovery(options: DiscoveryProcess, signal: AbortSigna
         client,
         settings,
         mesh,
-        kinds: configurationKinds.map((kind) => resources[kind]),
+        kinds: [...configurationKinds.map((kind) => resources[kind]), ...otherKinds],
         log: reading.log,
       }),
     )
@@ -164,6 +166,15 @@ export async function runDiscovery(options: DiscoveryProcess, signal: AbortSigna
         configuration: configuration.source,
         whereIs: configuration.whereIs,
         clusterId: settings.clusterId,
+        revisions,
+      }),
+    )
+    const others = stack.use(
+      followOtherConfiguration({
+        ...reading,
+        graph,
+        configuration: configuration.source,
+        whereIs: configuration.whereIs,
         revisions,
       }),
     )
@@ -185,7 +196,7 @@ export async function runDiscovery(options: DiscoveryProcess, signal: AbortSigna
         log: logging.scope('clusters'),
       }),
     )
-    await untilAborted(Promise.all([cluster.synced, remoteClusters.settled]), ending)
+    await untilAborted(Promise.all([cluster.synced, others.synced, remoteClusters.settled]), ending)
     inputs.markSynced()
     await untilAborted(index.whenSynced, ending)
     // Not before: a gateway whose Service is not read yet only seems to lead nowhere.
@@ -208,16 +219,18 @@ export async function runDiscovery(options: DiscoveryProcess, signal: AbortSigna
     const trust = settings.certificates.isMultiRoot
       ? [stack.use(followMeshTrust({ authority: ca.authority, mesh, log: logging.scope('ca') }))]
       : []
+    const exporting = { inputs, index, others: others.kinds, settings, mesh }
     const types: readonly ServedType[] = [
       ...workloadTypes(index),
       ...trust.map(({ source }) => ({ source, isWildcard: true })),
-      ...exportedTypes(inputs, settings, () => mesh.current.rootNamespace),
+      ...exportedTypes(exporting),
     ]
     const rights = { systemNamespace: settings.namespace, allowedNamespaces: settings.debugNamespaces }
     const debugSources: DebugSources = {
       connections: () => xds.connections(),
       graph,
       inputs,
+      others: others.kinds,
       index,
       sources: types.map(({ source }) => source),
       meshConfig: () => mesh.current,
@@ -239,6 +252,7 @@ export async function runDiscovery(options: DiscoveryProcess, signal: AbortSigna
         connections: () => xds.connections(),
         requireAuthentication: settings.debugAuth,
       }),
+      otherType: unknownKinds(exporting),
       authenticators,
       requestOf,
       version,

@@ -3,6 +3,7 @@ import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import type { KubeObject } from '../api/index.ts'
 import { createGraph } from '../collections/index.ts'
+import { defaultMeshConfig } from '../config/index.ts'
 import {
   type AmbientKind,
   type AmbientObjects,
@@ -10,7 +11,7 @@ import {
   createAmbientInputs,
   defaultAmbientSettings,
 } from '../discovery/ambient/index.ts'
-import { exportedTypes } from './xds-service.ts'
+import { exportedTypes } from './exported-types.ts'
 
 const meta = (name: string, more: object = {}) => ({ namespace: 'app', name, uid: name, ...more })
 const pod = (name: string, ip: string, labels: Record<string, string> = { app: name }): AmbientObjects['pods'] => ({
@@ -54,7 +55,13 @@ function setUp() {
     set('authorizationPolicies', policy(name))
   }
   inputs.markSynced()
-  const exported = exportedTypes(inputs, { clusterId: 'Kubernetes', restrictsExport: true }, () => 'istio-system')
+  const exported = exportedTypes({
+    inputs,
+    index,
+    others: [],
+    settings: { clusterId: 'Kubernetes', restrictsExport: true },
+    mesh: { current: defaultMeshConfig('istio-system'), subscribe: () => () => {} },
+  })
   const sources = [index.addresses, index.authorizations, ...exported.map(({ source }) => source)]
   const pushed: string[] = []
   let isRecording = false
@@ -86,6 +93,18 @@ describe('a change of an object', () => {
     const { set, pushed } = setUp()
     set('authorizationPolicies', policy('a', {}, 'ALLOW'))
     assert.deepEqual(pushed.sort(), ['Authorization app/a', 'AuthorizationPolicy app/a'])
+  })
+
+  test('of a policy’s status is for nobody: it is written here', () => {
+    const { set, pushed } = setUp()
+    set('authorizationPolicies', { ...policy('a', { resourceVersion: '99' }), status: { observedGeneration: 1 } })
+    assert.deepEqual(pushed, [])
+  })
+
+  test('of a Service pushes it, and to control planes what stands for it', () => {
+    const { set, pushed } = setUp()
+    set('services', service('a', '10.9.0.77'))
+    assert.deepEqual(pushed.sort(), ['Address app/a.app.svc.cluster.local', 'ServiceEntry app/synthetic-a'])
   })
 
   test('of a policy’s label is passed on to control planes, and no proxy hears of it', () => {

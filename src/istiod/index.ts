@@ -2,7 +2,7 @@
 export { debugPages } from './debug.ts'
 export { mayDebug } from './debug-access.ts'
 export { type DiscoveryPorts, type DiscoveryProcess, runDiscovery } from './discovery.ts'
+export { admitControlPlane, exportedTypes } from './exported-types.ts'
 export { type DiscoveryFlags, type DiscoverySettings, readSettings, SettingError } from './settings.ts'
 export { type StatusTypesOptions, statusTypes } from './status-types.ts'
 export { syncOf } from './sync-status.ts'
-export { admitControlPlane, exportedTypes } from './xds-service.ts'

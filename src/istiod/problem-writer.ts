@@ -1,6 +1,6 @@
 // Tells the owners of invalid objects: by a condition in the object's status, and by an Event.
 import { createHash } from 'node:crypto'
-import { type Condition, type KubeObject, resources } from '../api/index.ts'
+import { type Condition, type KubeObject, type Resource, resources } from '../api/index.ts'
 import { type ObjectProblems, type ProblemLog, problemText } from '../config/index.ts'
 import { isKubeError, type KubeClient } from '../kube/index.ts'
 import type { Scope } from '../observability/index.ts'
@@ -8,14 +8,6 @@ import { pendingWork } from './pending-work.ts'
 
 const conditionType = 'Valid'
 const mostMessage = 1_000
-
-/** Kinds whose status we may write; of the others only an Event tells. */
-const withStatus: ReadonlySet<string> = new Set([
-  'ServiceEntry',
-  'WorkloadEntry',
-  'AuthorizationPolicy',
-  'PeerAuthentication',
-])
 
 interface WithConditions {
   readonly conditions?: readonly Condition[]
@@ -42,7 +34,7 @@ export async function writeProblems(
     if (one === undefined || one.where !== undefined) return
     if (now === undefined) told.delete(key)
     try {
-      if (withStatus.has(one.resource.kind)) await writeCondition(one, now)
+      if (hasOwnStatus(one.resource)) await writeCondition(one, now)
       if (now !== undefined) await writeEvent(now)
     } catch (error) {
       // It is gone, or we are told to keep out.
@@ -97,6 +89,11 @@ export async function writeProblems(
   } finally {
     end()
   }
+}
+
+/** The status of other kinds belongs to others: there only an Event tells. */
+function hasOwnStatus({ group }: Resource): boolean {
+  return group.endsWith('.istio.io')
 }
 
 /** The list to write; undefined when what is there is right. Conditions of others stay. */

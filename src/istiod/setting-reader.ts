@@ -1,5 +1,5 @@
 // Reads flags and environment variables, and says of a wrong one what was expected.
-import { parseGoDuration } from './go-duration.ts'
+import { parseGoDuration } from '../util/index.ts'
 
 export class SettingError extends Error {
   readonly code = 'INVALID_SETTING'

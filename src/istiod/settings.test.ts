@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import { parseGoDuration } from './go-duration.ts'
+import { parseGoDuration } from '../util/index.ts'
 import { splitAddress } from './http-server.ts'
 import { readSettings, SettingError } from './settings.ts'
 

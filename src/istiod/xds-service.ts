@@ -1,15 +1,7 @@
 // What the control plane serves over xDS, and to whom.
 import { type Server, status } from '@grpc/grpc-js'
-import { resources } from '../api/index.ts'
-import {
-  type AuthenticationRequest,
-  type Authenticator,
-  authenticate,
-  parseSpiffe,
-  type requestOfCall,
-} from '../ca/index.ts'
-import { exportedKind } from '../config/index.ts'
-import type { AmbientIndex, AmbientInputs } from '../discovery/ambient/index.ts'
+import { type AuthenticationRequest, type Authenticator, authenticate, type requestOfCall } from '../ca/index.ts'
+import type { AmbientIndex } from '../discovery/ambient/index.ts'
 import type { MetricsRegistry, Scope } from '../observability/index.ts'
 import {
   type AuthenticateCaller,
@@ -17,16 +9,16 @@ import {
   type OneShotType,
   type ServedType,
   StreamError,
-  type XdsClient,
   type XdsServer,
+  type XdsServerOptions,
 } from '../xds/index.ts'
-import { configurationKinds } from './cluster.ts'
 import type { DiscoverySettings } from './settings.ts'
 
 export interface XdsServiceOptions {
   readonly settings: DiscoverySettings
   readonly types: readonly ServedType[]
   readonly oneShots: readonly OneShotType[]
+  readonly otherType: XdsServerOptions['otherType']
   readonly authenticators: readonly Authenticator[]
   readonly requestOf: (call: Parameters<typeof requestOfCall>[0]) => AuthenticationRequest
   readonly version: string
@@ -41,38 +33,6 @@ export function workloadTypes(index: AmbientIndex): readonly ServedType[] {
     { source: index.addresses, isWildcard: true },
     { source: index.workloads, isWildcard: true },
   ]
-}
-
-/** The configuration of this cluster, for control planes that take it from here. */
-export function exportedTypes(
-  inputs: AmbientInputs,
-  settings: Pick<DiscoverySettings, 'clusterId' | 'restrictsExport'>,
-  rootNamespace: () => string,
-): readonly ServedType[] {
-  const admit = (client: XdsClient): void => {
-    if (settings.restrictsExport) admitControlPlane(client, rootNamespace())
-  }
-  const exported = <K extends (typeof configurationKinds)[number]>(kind: K): ServedType => ({
-    source: exportedKind(resources[kind], inputs.collections[kind], ({ cluster, object }) =>
-      cluster === settings.clusterId ? object : undefined,
-    ),
-    isWildcard: true,
-    admit,
-  })
-  return configurationKinds.map((kind) => exported(kind))
-}
-
-/** Configuration is for control planes alone: it says more than any proxy needs to know. */
-export function admitControlPlane({ identities }: XdsClient, rootNamespace: string): void {
-  if (identities.length === 0) {
-    throw new StreamError(status.UNAUTHENTICATED, 'the api generator requires an authenticated control-plane identity')
-  }
-  if (!identities.some((identity) => namespaceOf(identity) === rootNamespace)) {
-    throw new StreamError(
-      status.PERMISSION_DENIED,
-      'the api generator is restricted to the control-plane (root) namespace',
-    )
-  }
 }
 
 export interface XdsService extends Pick<XdsServer, 'connections' | 'pushAll' | 'disconnect' | 'close'> {
@@ -92,6 +52,7 @@ export function createXdsService(options: XdsServiceOptions): XdsService {
   const xds = createXdsServer({
     types: options.types,
     oneShots: options.oneShots,
+    otherType: options.otherType,
     authenticate: authenticated,
     checkNodeIdentity: settings.checkNodeIdentity,
     admitNode: (type) => {
@@ -113,13 +74,5 @@ export function createXdsService(options: XdsServiceOptions): XdsService {
     // Which door a caller came through is known by the server: TLS sockets without a client certificate look like plain ones to grpc-js.
     addTo: (server) => xds.addTo(server, settings.authenticates.onTls ? authenticated : nobody),
     addToPlain: (server) => xds.addTo(server, settings.authenticates.onPlaintext ? authenticated : nobody),
-  }
-}
-
-function namespaceOf(identity: string): string | undefined {
-  try {
-    return parseSpiffe(identity).namespace
-  } catch {
-    return undefined
   }
 }

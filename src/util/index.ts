@@ -1,4 +1,5 @@
 // Small things that several rooms need and no library offers.
+export { parseGoDuration } from './go-duration.ts'
 export { acceptServerNames } from './server-names.ts'
 export {
   buildSpiffe,

@@ -5,12 +5,15 @@ import { request as httpRequest } from 'node:http'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
-import { type KubeObject, resources } from '../../src/api/index.ts'
+import { fromBinary } from '@bufbuild/protobuf'
+import { istioResources, type KubeObject, type Resource, resources } from '../../src/api/index.ts'
 import { openXdsSource } from '../../src/config/index.ts'
 import type { DiscoveryPorts } from '../../src/istiod/index.ts'
 import type { EmbeddedApi } from '../../src/kube/apiserver/index.ts'
 import { createKubeClient, type KubeClient } from '../../src/kube/index.ts'
 import { silentLogging } from '../../src/observability/index.ts'
+import { meshConfig } from '../../src/proto/control-plane/index.ts'
+import { createDeltaClient } from '../../src/xds/client/index.ts'
 import {
   configMapOf,
   createRunningPod,
@@ -193,6 +196,83 @@ describe('the sources of the control plane', { timeout: 60_000 }, () => {
     await using stranger = open(await otherIn('app'), 'app', refused.resolve)
     assert.match(await refused.promise, /restricted to the control-plane \(root\) namespace/)
     assert.deepEqual(stranger.informer(resources.authorizationPolicies).list(), [])
+  })
+
+  test('another control plane gets every Istio kind, what stands for Services, and mesh config', async () => {
+    const roots = await meshRoots(client)
+    await ensureServiceAccount(client, 'istio-system', 'other')
+    const token = await tokenOf(client, { namespace: 'istio-system', name: 'other' })
+    const web: KubeObject = {
+      apiVersion: 'v1',
+      kind: 'Service',
+      metadata: { namespace: 'app', name: 'web' },
+      spec: { selector: { app: 'web' }, ports: [{ name: 'http', port: 80, targetPort: 8080 }] },
+    }
+    const { spec: webSpec } = await client.create<KubeObject<{ clusterIP: string }>>(resources.services, web as never)
+    write('routes.yaml', [
+      {
+        apiVersion: 'networking.istio.io/v1beta1',
+        kind: 'VirtualService',
+        metadata: { namespace: 'app', name: 'routes' },
+        spec: { hosts: ['web'], http: [{ timeout: '1m30s', route: [{ destination: { host: 'web' } }] }] },
+      },
+    ])
+    await using source = openXdsSource({
+      address: `127.0.0.1:${ports.grpc}`,
+      transport: { kind: 'tls', roots: () => roots, serverName: 'istiod.istio-system.svc' },
+      headers: () => ({ authorization: `Bearer ${token}`, clusterid: 'Kubernetes' }),
+      nodeId: 'sidecar~127.0.0.1~istiod.istio-system~istio-system.svc.cluster.local',
+      namespace: 'istio-system',
+      // The last is not known there: nobody waits for it.
+      kinds: [...Object.values(istioResources), { ...istioResources.sidecars, version: 'v9', kind: 'Novelty' }],
+      log,
+    })
+    const first = <T extends KubeObject>(resource: Resource, name: string) =>
+      new Promise<T>((resolve) => {
+        const informer = source.informer<T>(resource)
+        informer.subscribe(() => {
+          const found = informer.get({ namespace: 'app', name })
+          if (found !== undefined) resolve(found)
+        })
+      })
+    const [routes, synthetic] = await Promise.all([
+      first(istioResources.virtualServices, 'routes'),
+      first(istioResources.serviceEntries, 'synthetic-web'),
+    ])
+    assert.deepEqual(routes.spec, {
+      hosts: ['web'],
+      http: [{ timeout: '90s', route: [{ destination: { host: 'web' } }] }],
+    })
+    assert.deepEqual(synthetic.spec, {
+      hosts: ['web.app.svc.cluster.local'],
+      addresses: [webSpec?.clusterIP],
+      ports: [{ number: 80, name: 'http', protocol: 'HTTP', targetPort: 8080 }],
+      location: 'MESH_INTERNAL',
+      resolution: 'STATIC',
+      workloadSelector: { labels: { app: 'web' } },
+    })
+    await source.informer(istioResources.sidecars).synced
+
+    const received = Promise.withResolvers<Uint8Array>()
+    await using meshClient = createDeltaClient({
+      address: `127.0.0.1:${ports.grpc}`,
+      transport: { kind: 'tls', roots: () => roots, serverName: 'istiod.istio-system.svc' },
+      headers: () => ({ authorization: `Bearer ${token}`, clusterid: 'Kubernetes' }),
+      node: {
+        id: 'sidecar~127.0.0.1~istiod.istio-system~istio-system.svc.cluster.local',
+        metadata: { GENERATOR: 'api', NAMESPACE: 'istio-system' },
+      },
+      types: [{ typeUrl: 'core/v1alpha1/MeshConfig', bodyType: 'type.googleapis.com/istio.mesh.v1alpha1.MeshConfig' }],
+      onUpdate({ resources: [config] }) {
+        if (config !== undefined) received.resolve(config.body)
+        return { rejected: [] }
+      },
+      log,
+    })
+    await meshClient.synced
+    const config = fromBinary(meshConfig.MeshConfigSchema, await received.promise)
+    assert.deepEqual([config.rootNamespace, config.trustDomain], ['istio-system', 'cluster.local'])
+    rmSync(join(dir, 'manifests', 'routes.yaml'))
   })
 
   test('mesh config names other sources while the process runs; they count once they are read', async () => {

@@ -26,6 +26,8 @@ export interface AmbientIndex {
   readonly conditions: Collection<ObjectConditions>
   /** Values of AuthorizationPolicies that were left out because they cannot be read, by input key. */
   readonly invalidPolicyValues: Collection<readonly string[]>
+  /** The services of the config cluster that are served, by service key. */
+  readonly services: Collection<PublishedService>
   readonly gateways: Collection<NetworkGateway>
   /** Gateways of mesh networks that node proxies cannot use, and why. */
   readonly unusedGateways: Collection<UnusedGateway>
@@ -127,6 +129,7 @@ export function createAmbientIndex({
     authorizations: authorizationSource(authorizations),
     conditions: createConditions(),
     invalidPolicyValues: policies.invalidValues,
+    services: services.local,
     gateways: base.networks.gateways,
     unusedGateways: base.networks.unused,
     get synced() {

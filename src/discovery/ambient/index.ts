@@ -1,5 +1,6 @@
 // The ambient index: from the objects of the clusters to the resources of the Workload API. In: collections of objects,
 // mesh config, settings. Out: the Address, Workload and Authorization resources, and the status conditions to be written.
+export { ipText } from './addresses.ts'
 export {
   AddressAllocator,
   type AllocationWrite,
@@ -22,6 +23,7 @@ export {
   type ObjectFeed,
 } from './inputs.ts'
 export { createKeptFields } from './kept.ts'
+export type { PublishedService, ServiceInfo } from './model.ts'
 export type { AmbientMeshNetworks } from './network-plan.ts'
 export { type NetworkGateway, placeText } from './networks.ts'
 export { type AmbientSettings, defaultAmbientSettings } from './settings.ts'

@@ -1,6 +1,12 @@
 // Messages that only control planes and their tools use: apart, so that no node proxy loads them.
 export * as csds from '../gen/envoy/service/status/v3/csds_pb.js'
+export * as extensions from '../gen/istio/extensions/extensions_pb.js'
 export * as mcp from '../gen/istio/mcp/resource_pb.js'
-export * as mesh from '../gen/istio/mesh/proxy_config_pb.js'
+export * as meshConfig from '../gen/istio/mesh/config_pb.js'
+export * as mesh from '../gen/istio/mesh/proxy_pb.js'
 export * as networking from '../gen/istio/networking/entries_pb.js'
+export * as proxies from '../gen/istio/networking/proxies_pb.js'
+export * as proxyConfig from '../gen/istio/networking/proxy_config_pb.js'
+export * as traffic from '../gen/istio/networking/traffic_pb.js'
 export * as policies from '../gen/istio/security/policies_pb.js'
+export * as telemetry from '../gen/istio/telemetry/telemetry_pb.js'

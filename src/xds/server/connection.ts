@@ -43,6 +43,8 @@ export interface ConnectionOptions {
   /** In the order in which they are pushed. */
   readonly types: readonly ServedType[]
   readonly oneShots: ReadonlyMap<string, OneShotType>
+  /** What a type that is none of these is answered with; undefined: nothing. */
+  readonly otherType?: ((client: XdsClient, typeUrl: string) => OneShotType | undefined) | undefined
   readonly outlet: Outlet
   readonly budget: SendBudget
   readonly controlPlane: string
@@ -147,6 +149,8 @@ export function createConnection(options: ConnectionOptions): Connection {
     if (oneShot !== undefined) return answerOnce(oneShot, request)
     const type = byUrl.get(typeUrl)?.type
     if (type === undefined) {
+      const other = options.otherType?.(client, typeUrl)
+      if (other !== undefined) return answerOnce(other, request)
       log.debug('a type that is not served was asked for', { client: options.id, type: typeUrl })
       return undefined
     }

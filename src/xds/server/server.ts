@@ -2,7 +2,7 @@
 import { type Server, type ServerDuplexStream, status } from '@grpc/grpc-js'
 import type { MetricsRegistry, Scope } from '../../observability/index.ts'
 import type { core, discovery } from '../../proto/index.ts'
-import type { OneShotType } from '../types.ts'
+import type { OneShotType, XdsClient } from '../types.ts'
 import { type Connection, createConnection, type Outlet, type Request } from './connection.ts'
 import { createFanOut } from './fan-out.ts'
 import { createXdsMetrics, type XdsMetrics } from './metrics.ts'
@@ -22,6 +22,8 @@ export interface XdsServerOptions {
   readonly types: readonly ServedType[]
   /** Types that are answered once a request. */
   readonly oneShots?: readonly OneShotType[]
+  /** What a type that is none of these is answered with; undefined: nothing. */
+  readonly otherType?: ((client: XdsClient, typeUrl: string) => OneShotType | undefined) | undefined
   readonly authenticate: AuthenticateCaller
   /** Check the node's namespace and service account against the identities. */
   readonly checkNodeIdentity: boolean
@@ -158,6 +160,7 @@ export function createXdsServer(options: XdsServerOptions): XdsServer {
       peer: call.getPeer(),
       types,
       oneShots,
+      otherType: options.otherType,
       outlet,
       budget,
       controlPlane: options.controlPlane,

@@ -1,7 +1,7 @@
 // Cases about the types by which control planes and tools ask: what a stream with an identity is answered.
 import { status } from '@grpc/grpc-js'
 import { createGraph } from '../../../src/collections/index.ts'
-import { createProblemLog } from '../../../src/config/index.ts'
+import { createProblemLog, defaultMeshConfig } from '../../../src/config/index.ts'
 import {
   createAmbientIndex,
   createAmbientInputs,
@@ -37,11 +37,14 @@ function controlPlane(systemNamespace: string, connections: () => readonly Conne
     spec: { hosts: ['external.example'] },
   })
   inputs.markSynced()
-  const types = exportedTypes(inputs, settings, () => systemNamespace)
+  const current = defaultMeshConfig(systemNamespace)
+  const mesh = { current, subscribe: () => () => {} }
+  const types = exportedTypes({ inputs, index, others: [], settings, mesh })
   const pages = debugPages({
     connections,
     graph,
     inputs,
+    others: [],
     index,
     sources: types.map(({ source }) => source),
     meshConfig: () => ({}),

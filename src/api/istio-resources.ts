@@ -1,0 +1,30 @@
+// Every Istio kind, in the version in which control planes pass it on.
+import type { Resource } from './objects.ts'
+import { resources } from './resources.ts'
+
+const istio = (group: string, version: string, kind: string, plural: string): Resource => ({
+  group: `${group}.istio.io`,
+  version,
+  kind,
+  plural,
+  namespaced: true,
+})
+
+export const istioResources = {
+  virtualServices: istio('networking', 'v1', 'VirtualService', 'virtualservices'),
+  destinationRules: istio('networking', 'v1', 'DestinationRule', 'destinationrules'),
+  /** Not the Gateway of the Gateway API. */
+  istioGateways: istio('networking', 'v1', 'Gateway', 'gateways'),
+  serviceEntries: resources.serviceEntries,
+  sidecars: istio('networking', 'v1', 'Sidecar', 'sidecars'),
+  workloadEntries: resources.workloadEntries,
+  workloadGroups: resources.workloadGroups,
+  envoyFilters: istio('networking', 'v1alpha3', 'EnvoyFilter', 'envoyfilters'),
+  proxyConfigs: istio('networking', 'v1beta1', 'ProxyConfig', 'proxyconfigs'),
+  authorizationPolicies: resources.authorizationPolicies,
+  peerAuthentications: resources.peerAuthentications,
+  requestAuthentications: istio('security', 'v1', 'RequestAuthentication', 'requestauthentications'),
+  telemetries: istio('telemetry', 'v1', 'Telemetry', 'telemetries'),
+  wasmPlugins: istio('extensions', 'v1alpha1', 'WasmPlugin', 'wasmplugins'),
+  trafficExtensions: istio('extensions', 'v1alpha1', 'TrafficExtension', 'trafficextensions'),
+} as const satisfies Record<string, Resource>
