@@ -19,6 +19,8 @@ export async function run(): Promise<readonly Row[]> {
   return [
     insertAndRemove(),
     ...[10, 1000, 10_000].flatMap((count) => [balance('basic', count), balance('locality', count)]),
+    balanceAfterChange(1000),
+    balanceAfterChange(10_000),
     ...[1, 10, 100, 1000, 10_000].flatMap((count) => [
       match('exact', 'hit', count),
       match('exact', 'miss', count),
@@ -101,6 +103,26 @@ function balance(kind: 'basic' | 'locality', count: number): Row {
     const decision = routeOutbound(state, request, options)
     if (decision.kind !== 'hbone') throw new Error(`not routed: ${JSON.stringify(decision)}`)
   })
+}
+
+/** The first pick after one of the endpoints has changed. */
+function balanceAfterChange(count: number): Row {
+  const state = meshWithEndpoints('basic', count)
+  const source = state.workload(workloadOf(999_999).uid)
+  const changing = state.workload(workloadOf(7).uid)
+  if (source === undefined || changing === undefined) throw new Error('the workloads are not there')
+  const request = { source, from: { ip: ipOf(999_999), port: 1 }, to: { ip: ipOf(0, 20), port: 80 } }
+  const options = { network: '', hbonePort: 15008, illegalPorts: new Set<number>(), random: Math.random }
+  routeOutbound(state, request, options)
+  let spent = 0
+  let rounds = 0
+  for (; spent < budgetMs; rounds += 1) {
+    state.apply({ workloads: [{ ...changing, capacity: 1 + (rounds % 5) }] })
+    const startedAt = performance.now()
+    routeOutbound(state, request, options)
+    spent += performance.now() - startedAt
+  }
+  return { scenario: `load_balance/after-change-${count}`, figure: round((spent / rounds) * 1000), unit: 'µs' }
 }
 
 function match(by: 'exact' | 'cidr', wanted: 'hit' | 'miss', count: number): Row {
@@ -192,7 +214,7 @@ async function processes(): Promise<Row[]> {
     return JSON.parse(stdout) as Measured
   }
   const mesh = await measure('10000', '1000', '2')
-  const large = await measure('250000', '1000', '2', 'whole')
+  const large = await measure('370000', '1000', '2', 'whole')
   return [
     { scenario: 'memory/10000-workloads-1000-services', figure: round(mesh.grownMegabytes), unit: 'MB resident' },
     { scenario: 'memory/shared', figure: round(mesh.sharedMegabytes), unit: 'MB' },

@@ -1,5 +1,5 @@
 // Reading a trie: a branch takes five bits of the key's hash, a leaf stands as high as its hash is the only one.
-import { branchWords, bucketWords, hasKey, kindOf, kinds, wordAt } from './block.ts'
+import { branchWords, bucketWords, generationOf, hasKey, kindOf, kinds, wordAt } from './block.ts'
 import type { Memory } from './memory.ts'
 
 export const bitsPerLevel = 5
@@ -40,11 +40,15 @@ export function findLeaf(memory: Memory, root: number, key: string, hash: number
   return 0
 }
 
-/** The leaves below a node, in no order that means anything. */
-export function leavesOf(memory: Memory, root: number): number[] {
+/**
+ * The leaves below a node that were made after a generation, 0 for all; in no order that means anything. What is older and still there
+ * was there then: nothing below an older node has changed since.
+ */
+export function leavesOf(memory: Memory, root: number, since = 0): number[] {
   const leaves: number[] = []
   const open = root === 0 ? [] : [root]
   for (let node = open.pop(); node !== undefined; node = open.pop()) {
+    if (since > 0 && generationOf(memory, node) <= since) continue
     const kind = kindOf(memory, node)
     if (kind === kinds.leaf) {
       leaves.push(node)

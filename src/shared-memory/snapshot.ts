@@ -15,6 +15,8 @@ export interface TableView {
   findIn(mapLeaf: number, key: string): number
   leaves(table: number): readonly number[]
   leavesIn(mapLeaf: number): readonly number[]
+  /** Those of the map that were put there after a generation. */
+  leavesSince(mapLeaf: number, generation: number): readonly number[]
   /** How many leaves the map of a leaf has. */
   sizeOf(mapLeaf: number): number
   generationOf(leaf: number): number
@@ -51,6 +53,8 @@ export function createView(memory: Memory, at: Standpoint): TableView {
       mapLeaf === 0 ? 0 : findLeaf(memory, block.mapRoot(memory, mapLeaf), key, block.hashOf(key, seed)),
     leaves: (table) => leavesOf(memory, rootOf(memory, at.root, table)),
     leavesIn: (mapLeaf) => (mapLeaf === 0 ? [] : leavesOf(memory, block.mapRoot(memory, mapLeaf))),
+    leavesSince: (mapLeaf, generation) =>
+      mapLeaf === 0 ? [] : leavesOf(memory, block.mapRoot(memory, mapLeaf), generation),
     sizeOf: (mapLeaf) => (mapLeaf === 0 ? 0 : block.mapSize(memory, mapLeaf)),
     generationOf: (leaf) => block.generationOf(memory, leaf),
     keyOf: (leaf) => block.keyOf(memory, leaf),

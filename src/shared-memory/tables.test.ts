@@ -90,6 +90,16 @@ function apply(tables: SharedTables, steps: readonly Step[], fails: boolean, val
   })
 }
 
+/** All entries of all maps, each as that which names its content. */
+const entriesOf = (view: TableView): string[] =>
+  view.leaves(1).flatMap((map) => view.leavesIn(map).map((leaf) => `${leaf}@${view.generationOf(leaf)}`))
+
+function assertNewSince(view: TableView, generation: number, before: ReadonlySet<string>): void {
+  const since = view.leaves(1).flatMap((map) => view.leavesSince(map, generation))
+  const expected = entriesOf(view).filter((entry) => !before.has(entry))
+  assert.deepEqual(since.map((leaf) => `${leaf}@${view.generationOf(leaf)}`).sort(), expected.sort())
+}
+
 const copyOf = (maps: Maps): Maps => new Map([...maps].map(([key, inner]) => [key, new Map(inner)]))
 
 test('tables are what maps are, in each generation that a reader holds, and in the end nothing is left', () => {
@@ -104,6 +114,7 @@ test('tables are what maps are, in each generation that a reader holds, and in t
       }))
       let values: Model = new Map()
       let maps: Maps = new Map()
+      const seen = new Map<number, ReadonlySet<string>>()
       for (const { steps, fails, moves } of pushes) {
         const next = { values: new Map(values), maps: copyOf(maps) }
         if (fails) {
@@ -120,6 +131,8 @@ test('tables are what maps are, in each generation that a reader holds, and in t
           }
         }
         assertSame(tables.view, values, maps)
+        for (const [generation, before] of seen) assertNewSince(tables.view, generation, before)
+        seen.set(tables.view.generation, new Set(entriesOf(tables.view)))
         for (const one of readers) assertSame(one.reader, one.values, one.maps)
       }
       for (const { reader } of readers) reader.close()

@@ -1,16 +1,11 @@
 // The policies of a workload that a connection may concern, looked up by what is known of it.
 import type { TableView } from '../../shared-memory/index.ts'
 import type { Policy, Workload } from '../model.ts'
-import { createLists, type Located, loadAgain } from './lists.ts'
+import { createLists, type Decoding, type Entries, type Located, readEntries } from './lists.ts'
 import type { Loaded } from './loaded.ts'
 import { conditionsMet, type PolicyFacts } from './policy-conditions.ts'
-import { conditionKey, inOrder, tables } from './tables.ts'
-import type { ApplicablePolicies } from './view.ts'
-
-interface Under {
-  readonly size: number
-  readonly located: readonly Located<Policy>[]
-}
+import { conditionKey, tables } from './tables.ts'
+import { type ApplicablePolicies, policyKey } from './view.ts'
 
 /** `mostKept`: policies that stay decoded. */
 export function createApplicablePolicies(
@@ -18,16 +13,14 @@ export function createApplicablePolicies(
   policies: Loaded<Policy>,
   mostKept: number,
 ): (workload: Pick<Workload, 'namespace' | 'authorizationPolicies'>, facts: PolicyFacts) => ApplicablePolicies {
-  const lists = createLists<Under>(mostKept)
+  const lists = createLists<Entries<Policy>>(mostKept)
+  const decoding: Decoding<Policy> = { load: policies.peek, keyOf: policyKey }
 
   function under(namespace: string, condition: string): readonly Located<Policy>[] {
     const key = conditionKey(namespace, condition)
     const map = view.find(tables.policyConditions, key)
     if (map === 0) return none
-    return lists.get(key, view.generationOf(map), (before) => {
-      const located = loadAgain(view, inOrder(view, map), before?.located ?? none, policies.peek)
-      return { size: located.length, located }
-    }).located
+    return lists.get(key, view.generationOf(map), (before) => readEntries(view, map, before, decoding)).located
   }
 
   /** In the order in which they came; one may be found under several conditions. */
@@ -35,7 +28,7 @@ export function createApplicablePolicies(
     const found = conditions.map((condition) => under(namespace, condition)).filter((list) => list.length > 0)
     const [first = none, ...others] = found
     if (others.length === 0) return first
-    const all = new Map(found.flatMap((list) => list.map((one) => [one.leaf, one] as const)))
+    const all = new Map(found.flatMap((list) => list.map((one) => [one.place, one] as const)))
     return [...all.values()].sort((a, b) => a.order - b.order)
   }
 

@@ -1,6 +1,6 @@
 // Decoded lists of a thread (the endpoints of a service, say), kept until what they were made from changes.
 import type { TableView } from '../../shared-memory/index.ts'
-import type { Ordered } from './tables.ts'
+import { entryAt } from './tables.ts'
 
 export interface Sized {
   readonly size: number
@@ -47,25 +47,48 @@ export function createLists<L extends Sized>(mostItems: number): Lists<L> {
   }
 }
 
-/** What was decoded from a leaf. */
+/** What was decoded from a place that is an entry of a map. */
 export interface Located<T> {
-  readonly leaf: number
-  readonly order: number
+  readonly place: number
   readonly generation: number
+  readonly order: number
   readonly value: T
 }
 
-/** The decoded values of the places; of those that were there before only what has changed is decoded. */
-export function loadAgain<T>(
+/** The decoded entries of a map as it was in one generation, in their order. */
+export interface Entries<T> extends Sized {
+  readonly version: number
+  readonly located: readonly Located<T>[]
+}
+
+export interface Decoding<T> {
+  load(place: number): T
+  /** The key of the entry. */
+  keyOf(value: T): string
+}
+
+/** Of what was decoded before only what has changed since is looked at again. */
+export function readEntries<T>(
   view: TableView,
-  entries: readonly Ordered[],
-  before: readonly Located<T>[],
-  load: (leaf: number) => T,
-): readonly Located<T>[] {
-  const known = new Map(before.map((one) => [one.leaf, one]))
-  return entries.map(({ place: leaf, order }) => {
-    const generation = view.generationOf(leaf)
-    const one = known.get(leaf)
-    return one?.generation === generation ? one : { leaf, order, generation, value: load(leaf) }
+  map: number,
+  before: Entries<T> | undefined,
+  { load, keyOf }: Decoding<T>,
+): Entries<T> {
+  const version = view.generationOf(map)
+  const changed = before === undefined ? view.leavesIn(map) : view.leavesSince(map, before.version)
+  const located = changed.map((entry) => {
+    const { place, order } = entryAt(view, entry)
+    return { place, order, generation: view.generationOf(place), value: load(place) }
   })
+  // An entry that is put anew comes after all that were there.
+  located.sort((a, b) => a.order - b.order)
+  if (before === undefined) return { version, size: located.length, located }
+  const replaced = new Set(changed.map((entry) => view.keyOf(entry)))
+  let kept = before.located.filter(({ value }) => !replaced.has(keyOf(value)))
+  if (kept.length + located.length !== view.sizeOf(map)) {
+    const present = new Set(view.leavesIn(map).map((entry) => entryAt(view, entry).place))
+    kept = kept.filter(({ place, generation }) => present.has(place) && view.generationOf(place) === generation)
+  }
+  const all = kept.concat(located)
+  return { version, size: all.length, located: all }
 }

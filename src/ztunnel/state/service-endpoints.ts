@@ -2,14 +2,12 @@
 import type { TableView } from '../../shared-memory/index.ts'
 import type { Endpoint, Service, Workload } from '../model.ts'
 import { createEndpointList, type EndpointList } from './endpoint-list.ts'
-import { createLists, type Located, loadAgain } from './lists.ts'
+import { createLists, type Entries, readEntries } from './lists.ts'
 import type { Loaded } from './loaded.ts'
-import { inOrder, tables } from './tables.ts'
+import { tables } from './tables.ts'
 import { serviceKey } from './view.ts'
 
-interface Members {
-  readonly size: number
-  readonly located: readonly Located<Endpoint | undefined>[]
+interface Members extends Entries<Endpoint> {
   readonly list: EndpointList
 }
 
@@ -26,12 +24,10 @@ export function createServiceEndpoints(
   function membersOf(key: string): EndpointList {
     const map = view.find(tables.members, key)
     if (map === 0) return nobody
+    const decoding = { load: (place: number) => endpointOf(workloads.peek(place), key), keyOf: uidOf }
     return lists.get(key, view.generationOf(map), (before) => {
-      const located = loadAgain(view, inOrder(view, map), before?.located ?? [], (leaf) =>
-        endpointOf(workloads.peek(leaf), key),
-      )
-      const endpoints = located.flatMap(({ value }) => value ?? [])
-      return { size: located.length, located, list: createEndpointList(endpoints) }
+      const entries = readEntries(view, map, before, decoding)
+      return { ...entries, list: createEndpointList(entries.located.map(({ value }) => value)) }
     }).list
   }
 
@@ -50,7 +46,10 @@ export function createServiceEndpoints(
   }
 }
 
-function endpointOf(workload: Workload, service: string): Endpoint | undefined {
-  const ports = workload.services.get(service)
-  return ports === undefined ? undefined : { workload, ports, status: workload.status }
+const noPorts: ReadonlyMap<number, number> = new Map()
+
+function endpointOf(workload: Workload, service: string): Endpoint {
+  return { workload, ports: workload.services.get(service) ?? noPorts, status: workload.status }
 }
+
+const uidOf = ({ workload }: Endpoint): string => workload.uid

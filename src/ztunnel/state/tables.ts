@@ -74,14 +74,16 @@ export interface Ordered {
   readonly order: number
 }
 
+/** An entry of a map with a place and an order. */
+export const entryAt = (view: TableView, entry: number): Ordered => ({
+  place: view.wordOf(entry, 0),
+  order: view.wordOf(entry, 1) + view.wordOf(entry, 2) * limb,
+})
+
 /** The places in a map, in their order. */
 export function inOrder(view: TableView, mapLeaf: number): readonly Ordered[] {
-  if (mapLeaf === 0) return []
-  const entries = view.leavesIn(mapLeaf).map((entry) => ({
-    place: view.wordOf(entry, 0),
-    order: view.wordOf(entry, 1) + view.wordOf(entry, 2) * limb,
-  }))
-  return entries.length > 1 ? entries.sort((a, b) => a.order - b.order) : entries
+  const entries = view.leavesIn(mapLeaf).map((entry) => entryAt(view, entry))
+  return entries.sort((a, b) => a.order - b.order)
 }
 
 /** The places of a value that is a list of them. */
