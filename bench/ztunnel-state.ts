@@ -1,4 +1,4 @@
-// The node proxy's state: memory of a mesh, pushes, look-ups and decisions. Figures of one thread, but for the last table rows.
+// The node proxy's state: memory of a mesh, pushes, look-ups and decisions. Figures of one thread, but for the last rows of the table.
 import { execFile } from 'node:child_process'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
@@ -221,6 +221,7 @@ async function processes(): Promise<Row[]> {
     { scenario: 'push/size', figure: round(large.pushMegabytes), unit: 'MB' },
     { scenario: 'push/apply', figure: round(large.applyMs), unit: 'ms' },
     { scenario: 'push/longest-stall-of-a-reader', figure: round(large.longestStallMs), unit: 'ms' },
+    { scenario: 'push/longest-stall-without', figure: round(large.idleStallMs), unit: 'ms' },
     { scenario: 'push/memory', figure: round(large.grownMegabytes), unit: 'MB resident' },
     { scenario: 'push/memory-shared', figure: round(large.sharedMegabytes), unit: 'MB' },
   ]

@@ -10,7 +10,9 @@ export interface Measured {
   readonly sharedMegabytes: number
   readonly applyMs: number
   readonly pushMegabytes: number
+  /** Of a thread's event loop while the push was applied, and in a second in which nothing was done. */
   readonly longestStallMs: number
+  readonly idleStallMs: number
 }
 
 const [workloads = 0, services = 0, readers = 0] = process.argv.slice(2).map(Number)
@@ -45,6 +47,9 @@ async function ask(message: 'watch' | 'stop'): Promise<{ longestMs: number }[]> 
   return (await Promise.all(answers)).map(([answer]) => answer)
 }
 
+const longest = (answers: readonly { longestMs: number }[]): number =>
+  Math.max(0, ...answers.map((one) => one.longestMs))
+
 const whole = process.argv[5] === 'whole'
 const update = [...parts(whole ? Number.POSITIVE_INFINITY : 1000)]
 const pushBytes = update.reduce(
@@ -53,6 +58,9 @@ const pushBytes = update.reduce(
 )
 globalThis.gc?.()
 const before = residentMegabytes()
+await ask('watch')
+await new Promise((resolve) => setTimeout(resolve, 1000))
+const idle = await ask('stop')
 await ask('watch')
 const startedAt = performance.now()
 for (const part of update) receive(part)
@@ -64,7 +72,8 @@ const measured: Measured = {
   sharedMegabytes: state.usage().usedBytes / 1e6,
   applyMs,
   pushMegabytes: pushBytes / 1e6,
-  longestStallMs: Math.max(0, ...stalls.map((one) => one.longestMs)),
+  longestStallMs: longest(stalls),
+  idleStallMs: longest(idle),
 }
 process.send?.(measured)
 if (process.send === undefined) process.stdout.write(`${JSON.stringify(measured)}\n`)

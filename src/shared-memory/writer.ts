@@ -46,6 +46,7 @@ export interface MemoryUsage {
   /** In blocks, also those that wait for readers. */
   readonly usedBytes: number
   readonly reservedBytes: number
+  readonly limitBytes: number
   /** Blocks no longer part of the newest generation that a reader may still see. */
   readonly waitingBlocks: number
 }
@@ -124,6 +125,7 @@ export function createSharedTables(options: SharedTablesOptions): SharedTables {
       return {
         usedBytes: arena.usedBytes(),
         reservedBytes: memory.buffer.byteLength,
+        limitBytes: memory.buffer.maxByteLength,
         waitingBlocks: blocks.waiting(),
       }
     },

@@ -38,6 +38,7 @@ import {
   createZtunnelMetrics,
   errorTexts,
   known,
+  registerMeshMemoryMetrics,
   sourceLabels,
   type ZtunnelMetrics,
 } from './telemetry/index.ts'
@@ -68,6 +69,7 @@ export async function runZtunnel(
   const metrics = createZtunnelMetrics(registry, { istioVersion: config.istioVersion })
   const readiness = createReadiness()
   const state = createMeshState(config.node === undefined ? {} : { node: config.node })
+  registerMeshMemoryMetrics(registry, state.usage)
   const certificates = openCertificateSource(config, state, logging.scope('identity', 'Certificates'))
   stack.defer(() => certificates.close())
   if (config.localContent !== undefined) state.replace(config.localContent)

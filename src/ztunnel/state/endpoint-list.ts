@@ -10,16 +10,18 @@ export interface EndpointList extends Iterable<Endpoint> {
   remember<T extends object>(of: object, key: string, make: () => T): T
 }
 
-/** Beyond so many keys all are forgotten. */
+/** Beyond so many keys, or so many endpoints in all of them, all are forgotten. */
 const mostRemembered = 32
+const mostEndpoints = 60_000
 
-export function createEndpointList(endpoints: Iterable<Endpoint>): EndpointList {
+export function createEndpointList(endpoints: readonly Endpoint[]): EndpointList {
+  const most = Math.max(2, Math.min(mostRemembered, Math.floor(mostEndpoints / (endpoints.length + 1))))
   let about: object | undefined
   let remembered = new Map<string, object>()
   return {
     [Symbol.iterator]: () => endpoints[Symbol.iterator](),
     remember<T extends object>(of: object, key: string, make: () => T): T {
-      if (about !== of || remembered.size > mostRemembered) remembered = new Map()
+      if (about !== of || (remembered.size >= most && !remembered.has(key))) remembered = new Map()
       about = of
       const known = remembered.get(key) as T | undefined
       if (known !== undefined) return known
