@@ -3,6 +3,7 @@ import { type ClientOptions, clientOf } from './client.ts'
 import { loadConnection } from './connection.ts'
 import type { KubeClient } from './types.ts'
 
+export { type CertificateRequestOptions, type IssuedCertificate, requestCertificate } from './certificate-request.ts'
 export { type ClientOptions, clientOf } from './client.ts'
 export {
   type Connection,

@@ -18,6 +18,7 @@ const stateEntries = [
   'apiserver.db-wal',
   'pki',
   'kubeconfig',
+  'credentials',
   'nodes',
   'bin',
   'logs',

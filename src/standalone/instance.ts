@@ -6,6 +6,7 @@ import { createKubeClient, type KubeClient } from '../kube/index.ts'
 import { type ReservedPort, reserveApiPort } from './api-port.ts'
 import { endLeftProcesses, removeInstance } from './clean.ts'
 import { isReady, unreadiness, waitForApi, waitUntil } from './cluster-wait.ts'
+import { writeCredentials } from './credentials.ts'
 import { explainFailure } from './explain-pods.ts'
 import { lastLines, readIfThere, readJson, writeFileAtomic } from './files.ts'
 import { waitForName } from './instance-lock.ts'
@@ -89,10 +90,7 @@ export async function startInstance(options: InstanceOptions): Promise<Instance>
       why: () => lastLines(supervisor.logFile('apiserver')),
     })
     step('controllers')
-    await supervisor.start({
-      name: 'controllers',
-      argv: [...ownCommand(), 'controllers', '--kubeconfig', paths.kubeconfig],
-    })
+    await startControllersProcess(supervisor, paths, client)
     await applySystem(
       client,
       systemObjects({
@@ -106,7 +104,7 @@ export async function startInstance(options: InstanceOptions): Promise<Instance>
     )
     step(`nodes: ${plan.nodes.map((node) => node.name).join(', ')}`)
     await removeOtherNodes(client, plan)
-    for (const node of plan.nodes) await startNodeProcess(supervisor, paths, plan, node)
+    for (const node of plan.nodes) await startNodeProcess(supervisor, paths, client, plan, node)
     await waitUntil(
       client,
       ({ nodes }) =>
@@ -148,13 +146,40 @@ async function prepareNetwork({ paths, nodes, signal }: InstanceOptions): Promis
   return plan
 }
 
+async function startControllersProcess(
+  supervisor: Supervisor,
+  paths: InstancePaths,
+  client: KubeClient,
+): Promise<void> {
+  const credentialsOf = async (kind: 'controllers' | 'scheduler'): Promise<string> => {
+    const path = join(paths.credentials, kind)
+    await writeCredentials({ client, administrator: paths.kubeconfig, part: { kind }, path, host: '127.0.0.1' })
+    return path
+  }
+  const [controllers, scheduler] = await Promise.all([credentialsOf('controllers'), credentialsOf('scheduler')])
+  await supervisor.start({
+    name: 'controllers',
+    argv: [...ownCommand(), 'controllers', '--kubeconfig', controllers, '--scheduler-kubeconfig', scheduler],
+  })
+}
+
 async function startNodeProcess(
   supervisor: Supervisor,
   paths: InstancePaths,
+  client: KubeClient,
   plan: NetworkPlan,
   node: NodePlan,
 ): Promise<void> {
   const directory = join(paths.nodes, node.name)
+  const kubeconfig = join(directory, 'kubeconfig')
+  await writeCredentials({
+    client,
+    administrator: paths.kubeconfig,
+    part: { kind: 'node', name: node.name },
+    path: kubeconfig,
+    // The nodes' localhost is not the host's.
+    host: plan.hostIP,
+  })
   await supervisor.start({
     name: node.name,
     argv: [
@@ -163,7 +188,7 @@ async function startNodeProcess(
       '--',
       ...ownCommand(),
       'node',
-      ...['--kubeconfig', await nodeKubeconfig(paths, plan, directory), '--name', node.name],
+      ...['--kubeconfig', kubeconfig, '--name', node.name],
       ...['--state-dir', directory, '--instance', plan.instance],
       ...['--node-ip', node.ip, '--pod-cidr', node.podCidr, '--cluster-cidr', plan.clusterCidr],
       ...['--service-cidr', plan.serviceCidr, '--node-cidr', plan.nodeCidr, '--cluster-dns', plan.dnsIP],
@@ -171,14 +196,6 @@ async function startNodeProcess(
       ...['--cni-bin-dir', ...pluginDirectories(paths, node)],
     ],
   })
-}
-
-/** The administrator's kubeconfig with the address that nodes reach: their localhost is not the host's. */
-async function nodeKubeconfig(paths: InstancePaths, plan: NetworkPlan, directory: string): Promise<string> {
-  const text = (await readIfThere(paths.kubeconfig)) ?? ''
-  const file = join(directory, 'kubeconfig')
-  await writeFileAtomic(file, text.replace(/(server:\s*"?https:\/\/)127\.0\.0\.1:/, `$1${plan.hostIP}:`), 0o600)
-  return file
 }
 
 /** Nodes of an earlier time with more nodes: their pods are to be placed anew. */

@@ -6,7 +6,10 @@ import { instanceId } from './network/plan.ts'
 export interface InstancePaths {
   readonly stateDir: string
   readonly instance: string
+  /** The administrator's. */
   readonly kubeconfig: string
+  /** Kubeconfigs of the parts that are no nodes. */
+  readonly credentials: string
   readonly nodes: string
   readonly bin: string
   readonly logs: string
@@ -21,6 +24,7 @@ export function instancePaths(stateDirectory: string): InstancePaths {
     stateDir,
     instance,
     kubeconfig: join(stateDir, 'kubeconfig'),
+    credentials: join(stateDir, 'credentials'),
     nodes: join(stateDir, 'nodes'),
     bin: join(stateDir, 'bin'),
     logs: join(stateDir, 'logs'),

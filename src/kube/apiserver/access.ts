@@ -1,8 +1,10 @@
 // Who makes a request, and whether they may: authentication, impersonation, authorization.
 import type { TLSSocket } from 'node:tls'
+import { anyOf } from './auth/union.ts'
 import { ApiError, badRequest, forbidden, unauthorized } from './errors.ts'
 import type { HttpRequest } from './http/exchange.ts'
 import type { RequestTarget } from './path.ts'
+import { equalFields } from './selectors.ts'
 import type { AuthenticatedUser, Authenticator, AuthorizationAttributes, Authorizer, Credentials } from './types.ts'
 
 const anonymous: AuthenticatedUser = { name: 'system:anonymous', groups: ['system:unauthenticated'] }
@@ -27,19 +29,11 @@ export function createAccess(authenticators: readonly Authenticator[], authorize
     return anonymous
   }
 
-  async function isAllowed(attributes: AuthorizationAttributes): Promise<{ allowed: boolean; reason: string }> {
-    if (attributes.user.groups.includes('system:masters')) return { allowed: true, reason: '' }
-    const reasons: string[] = []
-    for (const authorizer of authorizers) {
-      const decision = await authorizer.authorize(attributes)
-      if (decision.allowed) return { allowed: true, reason: decision.reason ?? '' }
-      if (decision.reason !== undefined && decision.reason !== '') reasons.push(decision.reason)
-    }
-    return { allowed: false, reason: reasons.join(', ') }
-  }
+  const authorizer = anyOf(authorizers)
 
   async function requireAllowed(attributes: AuthorizationAttributes): Promise<void> {
-    const { allowed, reason } = await isAllowed(attributes)
+    if (attributes.user.groups.includes('system:masters')) return
+    const { allowed, reason = '' } = await authorizer.authorize(attributes)
     if (!allowed) throw refusal(attributes, reason)
   }
 
@@ -153,11 +147,18 @@ function refusal(attributes: AuthorizationAttributes, reason: string): ApiError 
 }
 
 /** What a request to a target is in the terms of authorization. */
-export function attributesOf(user: AuthenticatedUser, verb: string, target: RequestTarget): AuthorizationAttributes {
+export function attributesOf(
+  user: AuthenticatedUser,
+  verb: string,
+  target: RequestTarget,
+  query: URLSearchParams,
+): AuthorizationAttributes {
   if (target.kind === 'path') return { kind: 'path', user, verb, path: target.path }
-  const { group, version, plural, subresource, name } = target
+  const { group, version, plural, subresource } = target
+  const fieldSelector = selectsObjects(verb) ? equalFields(query.get('fieldSelector') ?? '') : undefined
+  const name = target.name ?? fieldSelector?.['metadata.name']
   // A namespace is itself in its namespace: who may get namespaces in `a` may get the namespace `a`.
-  const namespace = target.namespace ?? (group === '' && plural === 'namespaces' ? name : undefined)
+  const namespace = target.namespace ?? (group === '' && plural === 'namespaces' ? target.name : undefined)
   return {
     kind: 'resource',
     user,
@@ -168,5 +169,10 @@ export function attributesOf(user: AuthenticatedUser, verb: string, target: Requ
     ...(subresource === undefined ? {} : { subresource }),
     ...(namespace === undefined ? {} : { namespace }),
     ...(name === undefined ? {} : { name }),
+    ...(fieldSelector === undefined ? {} : { fieldSelector }),
   }
+}
+
+function selectsObjects(verb: string): boolean {
+  return verb === 'list' || verb === 'watch' || verb === 'deletecollection'
 }

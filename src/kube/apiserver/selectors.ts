@@ -116,3 +116,16 @@ function splitUnescaped(text: string): string[] {
   terms.push(term)
   return terms
 }
+
+/** The fields that a selector wants equal to one value each. What can't be read selects nothing here: the request is refused when it is served. */
+export function equalFields(text: string): Readonly<Record<string, string>> {
+  try {
+    return Object.fromEntries(
+      parseFieldSelector(text)
+        .filter(({ equal }) => equal)
+        .map(({ path, value }) => [path, value]),
+    )
+  } catch {
+    return {}
+  }
+}

@@ -190,7 +190,7 @@ async function serve(
     const isPublic = target.kind === 'path' && isPublicPath(handler, target.path)
     if (!isPublic) {
       const user = await handler.access.identify(exchange.request)
-      await handler.access.require(attributesOf(user, verb, target))
+      await handler.access.require(attributesOf(user, verb, target, exchange.url.searchParams))
       if (target.kind === 'resource') {
         if (isConnectRequest(target)) {
           await admitConnect(handler.routes.core, target, user, exchange.url.searchParams)
@@ -228,7 +228,7 @@ async function upgrade(handler: Handler, request: HttpRequest, socket: Duplex, h
     if (target.kind !== 'resource' || !isConnectRequest(target)) throw badRequest('this path can not be upgraded to')
     // Whatever the method says, a stream into a pod counts as creating one.
     const verb = target.subresource === 'log' ? 'get' : 'create'
-    await handler.access.require(attributesOf(user, verb, target))
+    await handler.access.require(attributesOf(user, verb, target, url.searchParams))
     await admitConnect(handler.routes.core, target, user, url.searchParams)
     await upgradeConnect(handler.kubelets, { request, socket, head, url }, target)
   } catch (error) {

@@ -40,7 +40,10 @@ export type AuthorizationAttributes =
       readonly resource: string
       readonly subresource?: string
       readonly namespace?: string
+      /** Of a list or a watch: the one object that its field selector names. */
       readonly name?: string
+      /** Of a list, a watch or a deletecollection: the fields that must equal a value. */
+      readonly fieldSelector?: Readonly<Record<string, string>>
     }
   | { readonly kind: 'path'; readonly user: AuthenticatedUser; readonly verb: string; readonly path: string }
 

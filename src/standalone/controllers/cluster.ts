@@ -13,6 +13,7 @@ import type {
   Pod,
   ReplicaSet,
   Service,
+  SigningRequest,
   StatefulSet,
 } from './objects.ts'
 import { createOwned, type Owned } from './owned.ts'
@@ -37,6 +38,7 @@ export interface Cluster extends AsyncDisposable {
   readonly daemonSets: Informer<DaemonSet>
   readonly jobs: Informer<Job>
   readonly disruptionBudgets: Informer<DisruptionBudget>
+  readonly signingRequests: Informer<SigningRequest>
   /** Heartbeats of nodes. */
   readonly nodeLeases: Informer<KubeObject<{ renewTime?: string; leaseDurationSeconds?: number }>>
 }
@@ -72,6 +74,7 @@ export function createCluster(client: KubeClient, log: Scope): Cluster {
     daemonSets: watch(resources.daemonSets),
     jobs: watch(resources.jobs),
     disruptionBudgets: watch(resources.podDisruptionBudgets),
+    signingRequests: watch(resources.certificateSigningRequests),
     nodeLeases: watch(resources.leases, { namespace: 'kube-node-lease' }),
     async [Symbol.asyncDispose]() {
       ownedPods[Symbol.dispose]()
@@ -85,7 +88,8 @@ export function createCluster(client: KubeClient, log: Scope): Cluster {
 /** Resolves when everything has been listed once. */
 export async function clusterSynced(cluster: Cluster): Promise<void> {
   const { pods, nodes, services, namespaces, serviceAccounts, rootCertificates, endpointSlices } = cluster
-  const { deployments, replicaSets, statefulSets, daemonSets, jobs, disruptionBudgets, nodeLeases } = cluster
+  const { deployments, replicaSets, statefulSets, daemonSets, jobs, disruptionBudgets, signingRequests, nodeLeases } =
+    cluster
   await Promise.all(
     [
       pods,
@@ -101,6 +105,7 @@ export async function clusterSynced(cluster: Cluster): Promise<void> {
       daemonSets,
       jobs,
       disruptionBudgets,
+      signingRequests,
       nodeLeases,
     ].map((informer) => informer.synced),
   )

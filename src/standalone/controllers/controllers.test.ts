@@ -8,7 +8,8 @@ import { after, before, test } from 'node:test'
 import { type KubeObject, type Resource, resources } from '../../api/index.ts'
 import { type EmbeddedApi, startEmbeddedApi } from '../../kube/apiserver/index.ts'
 import { createKubeClient, type Informer, type KubeClient } from '../../kube/index.ts'
-import { silentLogging } from '../../observability/index.ts'
+import { type Scope, silentLogging } from '../../observability/index.ts'
+import { writeCredentials } from '../credentials.ts'
 import { startControllers } from './index.ts'
 import type {
   DaemonSet,
@@ -28,6 +29,15 @@ let client: KubeClient
 const closing: AsyncDisposable[] = []
 const directory = mkdtempSync(join(tmpdir(), 'lateen-controllers-'))
 
+/** What the API server refused to the controllers. */
+const refusals: string[] = []
+const silent = silentLogging().scope('test')
+const note = (message: string, fields?: object): void => {
+  const text = `${message} ${JSON.stringify(fields)}`
+  if (/forbidden|cannot/.test(text)) refusals.push(text)
+}
+const log: Scope = { ...silent, warn: note, info: note, debug: note, error: note }
+
 before(async () => {
   api = await startEmbeddedApi({
     stateDir: directory,
@@ -37,7 +47,8 @@ before(async () => {
   })
   client = await createKubeClient({ kubeconfig: api.kubeconfig })
   const rootCertificates = await readFile(join(directory, 'pki/ca.crt'), 'utf8')
-  closing.push(await startControllers({ client, log: silentLogging().scope('test'), rootCertificates }))
+  const [controllers, scheduler] = [await clientOf('controllers'), await clientOf('scheduler')]
+  closing.push(await startControllers({ client: controllers, scheduler, log, rootCertificates }))
   await addNode('n1')
   await addNode('n2')
   closing.push(playNodes())
@@ -45,10 +56,20 @@ before(async () => {
 
 after(async () => {
   for (const one of closing.toReversed()) await one[Symbol.asyncDispose]()
+  assert.deepEqual(refusals, [], 'their rights are what their work takes')
   await client.close()
   await api[Symbol.asyncDispose]()
   rmSync(directory, { recursive: true })
 })
+
+/** A client with the credentials that this part has in an instance. */
+async function clientOf(kind: 'controllers' | 'scheduler'): Promise<KubeClient> {
+  const path = join(directory, kind)
+  await writeCredentials({ client, administrator: api.kubeconfig, part: { kind }, path, host: '127.0.0.1' })
+  const own = await createKubeClient({ kubeconfig: path })
+  closing.push({ [Symbol.asyncDispose]: () => own.close() })
+  return own
+}
 
 async function addNode(name: string): Promise<void> {
   const node: Node = { apiVersion: 'v1', kind: 'Node', metadata: { name, labels: { 'kubernetes.io/hostname': name } } }

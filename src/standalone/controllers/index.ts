@@ -8,6 +8,7 @@ import { startDeployments } from './deployments.ts'
 import { startDisruptionBudgets } from './disruption-budgets.ts'
 import { startEndpointSlices } from './endpoint-slices.ts'
 import { startJobs } from './jobs.ts'
+import { startNodeCertificates } from './node-certificates.ts'
 import { startNodeLifecycle } from './node-lifecycle.ts'
 import { startReplicaSets } from './replica-sets.ts'
 import { startScheduler } from './scheduler.ts'
@@ -16,14 +17,17 @@ import { startStatefulSets } from './stateful-sets.ts'
 
 export interface ControllersOptions {
   readonly client: KubeClient
+  /** What the scheduler writes with. */
+  readonly scheduler: KubeClient
   readonly log: Scope
   /** PEM of the CA of the API server, which pods find in kube-root-ca.crt. */
   readonly rootCertificates: string
 }
 
-/** Runs until disposed. Resolves when the first lists are complete and the controllers work. The client stays the caller's. */
+/** Runs until disposed. Resolves when the first lists are complete and the controllers work. The clients stay the caller's. */
 export async function startControllers({
   client,
+  scheduler,
   log,
   rootCertificates,
 }: ControllersOptions): Promise<AsyncDisposable> {
@@ -31,7 +35,7 @@ export async function startControllers({
   await clusterSynced(cluster)
   const controllers = [
     startServiceAccounts(cluster, rootCertificates),
-    startScheduler(cluster),
+    startScheduler({ ...cluster, client: scheduler }),
     startReplicaSets(cluster),
     startDeployments(cluster),
     startStatefulSets(cluster),
@@ -40,6 +44,7 @@ export async function startControllers({
     startDisruptionBudgets(cluster),
     startEndpointSlices(cluster),
     startNodeLifecycle(cluster),
+    startNodeCertificates(cluster),
   ]
   log.info('controllers started')
   return {

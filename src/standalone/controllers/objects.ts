@@ -2,6 +2,7 @@
 import { randomBytes } from 'node:crypto'
 import type * as apps from 'kubernetes-types/apps/v1.js'
 import type * as batch from 'kubernetes-types/batch/v1.js'
+import type * as certificates from 'kubernetes-types/certificates/v1.js'
 import type * as core from 'kubernetes-types/core/v1.js'
 import type * as discovery from 'kubernetes-types/discovery/v1.js'
 import type * as policy from 'kubernetes-types/policy/v1.js'
@@ -18,6 +19,10 @@ export type DaemonSet = KubeObject<apps.DaemonSetSpec, apps.DaemonSetStatus>
 export type Job = KubeObject<batch.JobSpec, batch.JobStatus>
 export type DisruptionBudget = KubeObject<policy.PodDisruptionBudgetSpec, policy.PodDisruptionBudgetStatus>
 export type EndpointSlice = KubeObject & Omit<discovery.EndpointSlice, 'metadata' | 'apiVersion' | 'kind'>
+export type SigningRequest = KubeObject<
+  certificates.CertificateSigningRequestSpec,
+  certificates.CertificateSigningRequestStatus
+>
 export type PodTemplate = core.PodTemplateSpec
 export type Condition = {
   type: string

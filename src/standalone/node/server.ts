@@ -4,6 +4,7 @@ import https from 'node:https'
 import type { Duplex } from 'node:stream'
 import { TLSSocket } from 'node:tls'
 import { WebSocketServer } from 'ws'
+import type { IssuedCertificate } from '../../kube/index.ts'
 import { execInContainer } from './exec.ts'
 import { execProtocols, joinExec } from './exec-socket.ts'
 import { type LogOptions, writeLog } from './logs.ts'
@@ -11,12 +12,11 @@ import type { PodContainer } from './pod-container.ts'
 import type { PodWorker } from './pod-worker.ts'
 import { joinPorts, podDialer } from './port-forward.ts'
 import type { PodRuntime } from './runtime.ts'
-import type { ServingCertificate } from './serving-certificate.ts'
 
 export interface NodeServerOptions {
   readonly ips: readonly string[]
   readonly port: number
-  readonly serving: ServingCertificate
+  readonly serving: IssuedCertificate
   /** Signs the client certificates that are let in. */
   readonly clientCa: string
   readonly runtime: PodRuntime

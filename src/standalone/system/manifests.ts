@@ -1,10 +1,11 @@
-// The objects that every instance begins with: namespaces, cluster DNS, control plane, node agent and node proxy.
+// The objects that every instance begins with: namespaces, rights of nodes, cluster DNS, control plane, node agent and node proxy.
 import type { KubeObject } from '../../api/index.ts'
 import { controlPlane } from './control-plane.ts'
 import { clusterDns } from './dns.ts'
 import { nodeAgent } from './node-agent.ts'
 import { nodeProxy } from './node-proxy.ts'
 import { object } from './objects.ts'
+import { nodeRights } from './rights.ts'
 
 export interface SystemSettings {
   /** How a pod runs this program: a node executable and the script. */
@@ -23,6 +24,7 @@ export interface SystemSettings {
 export function systemObjects(settings: SystemSettings): KubeObject[] {
   return [
     object('v1', 'Namespace', { name: 'kube-node-lease' }),
+    ...nodeRights(),
     ...clusterDns(settings),
     ...(settings.mesh
       ? [

@@ -1,4 +1,6 @@
 // The roles and bindings that every cluster has from its first start.
+import { componentRoles } from './component-roles.ts'
+import { nodeRules } from './node/index.ts'
 import type { PolicyRule } from './rules.ts'
 
 export interface BootstrapRole {
@@ -59,22 +61,6 @@ const viewRules: readonly PolicyRule[] = [
 const adminRules: readonly PolicyRule[] = [
   rule('rbac.authorization.k8s.io', 'roles rolebindings', [...read, ...write]),
   rule('authorization.k8s.io', 'localsubjectaccessreviews', ['create']),
-]
-
-const nodeRules: readonly PolicyRule[] = [
-  rule('', 'nodes', ['create', 'get', 'list', 'watch', 'update', 'patch']),
-  rule('', 'nodes/status', ['patch', 'update']),
-  rule('', 'pods', [...read, 'create', 'delete']),
-  rule('', 'pods/status', ['patch', 'update']),
-  rule('', 'pods/eviction serviceaccounts/token', ['create']),
-  rule('', 'configmaps secrets services endpoints serviceaccounts namespaces', read),
-  rule('', 'events', ['create', 'patch', 'update']),
-  rule('events.k8s.io', 'events', ['create', 'patch', 'update']),
-  rule('discovery.k8s.io', 'endpointslices', read),
-  rule('coordination.k8s.io', 'leases', ['create', 'delete', 'get', 'patch', 'update']),
-  rule('certificates.k8s.io', 'certificatesigningrequests', ['create', ...read]),
-  rule('authentication.k8s.io', 'tokenreviews', ['create']),
-  rule('authorization.k8s.io', 'subjectaccessreviews localsubjectaccessreviews', ['create']),
 ]
 
 const paths = (...nonResourceURLs: string[]): PolicyRule => ({ verbs: ['get'], nonResourceURLs })
@@ -147,5 +133,7 @@ export const bootstrapRoles: readonly BootstrapRole[] = [
     rules: [paths('/metrics', '/metrics/*', '/healthz', '/healthz/*', '/livez', '/livez/*', '/readyz', '/readyz/*')],
     groups: ['system:monitoring'],
   },
-  { name: 'system:node', rules: nodeRules, groups: ['system:nodes'] },
+  // Bound to nobody: nodes have their rights from the Node authorizer, which knows which objects are theirs.
+  { name: 'system:node', rules: nodeRules },
+  ...componentRoles,
 ]

@@ -3,6 +3,7 @@ import type { ApiCore, ApiExtension, ObjectReader, PathHandler } from '../types.
 import { createCertificateAuthenticator, createTokenAuthenticator } from './authenticators.ts'
 import { createTrustBundleAdmission } from './cluster-trust-bundles.ts'
 import { createEscalationCheck } from './escalation.ts'
+import { createNodeAuthorizer, createNodeRestriction, followNodePods, type NodePods } from './node/index.ts'
 import type { Pki } from './pki.ts'
 import { createRbacAuthorizer, createRulesResolver } from './rbac.ts'
 import { createReviewHandlers } from './reviews.ts'
@@ -11,6 +12,7 @@ import { createApprovalHandler, createSigningRequestAdmission, startSigning } fr
 import { createTokenRequestHandler } from './token-request.ts'
 import { startTokenSecrets } from './token-secrets.ts'
 import { createTokenAuthority, type TokenAuthority } from './tokens.ts'
+import { anyOf } from './union.ts'
 
 export { adminKubeconfig } from './kubeconfig.ts'
 export { loadPki, type Pki, type PkiOptions } from './pki.ts'
@@ -23,17 +25,22 @@ export interface AuthenticationOptions {
   readonly externalUrl: string
 }
 
-/** Service account tokens, client certificates, RBAC, reviews and certificate signing. */
+/** Service account tokens, client certificates, the rights of nodes, RBAC, reviews and certificate signing. */
 export function createAuthExtension(options: AuthenticationOptions): ApiExtension {
   const issuer = options.issuer ?? 'https://kubernetes.default.svc.cluster.local'
   const tokens = createTokenAuthority({ key: options.pki.serviceAccountKey, issuer, apiAudiences: [issuer] })
   let started: ApiCore | undefined
+  let nodePods: NodePods | undefined
   const objects = (): ObjectReader => {
     if (started === undefined) throw new Error('the API server has not started')
     return started.objects
   }
+  const podsOfNodes = (): NodePods => {
+    nodePods ??= followNodePods(objects())
+    return nodePods
+  }
   const rulesFor = createRulesResolver(objects)
-  const authorizer = createRbacAuthorizer(rulesFor)
+  const authorizer = anyOf([createNodeAuthorizer(podsOfNodes, objects), createRbacAuthorizer(rulesFor)])
   const stops: (() => void)[] = []
 
   return {
@@ -41,12 +48,13 @@ export function createAuthExtension(options: AuthenticationOptions): ApiExtensio
     authenticators: [createTokenAuthenticator(tokens, objects), createCertificateAuthenticator()],
     authorizers: [authorizer],
     admission: [
+      createNodeRestriction(objects),
       createSigningRequestAdmission(authorizer),
       createTrustBundleAdmission(authorizer),
       createEscalationCheck(rulesFor, authorizer, objects),
     ],
     special: [
-      createTokenRequestHandler(tokens),
+      createTokenRequestHandler(tokens, authorizer),
       ...createReviewHandlers(tokens, authorizer, rulesFor),
       createApprovalHandler(),
     ],
@@ -58,6 +66,7 @@ export function createAuthExtension(options: AuthenticationOptions): ApiExtensio
     },
     async close() {
       for (const stop of stops.splice(0)) stop()
+      nodePods?.[Symbol.dispose]()
     },
   }
 }

@@ -1,5 +1,5 @@
 // The RBAC authorizer: roles and bindings from the store decide; system:masters may do everything.
-import type { AuthenticatedUser, AuthorizationAttributes, Authorizer, KubeObject, ObjectReader } from '../types.ts'
+import type { AuthenticatedUser, Authorizer, KubeObject, ObjectReader } from '../types.ts'
 import { type PolicyRule, ruleAllows } from './rules.ts'
 
 const group = 'rbac.authorization.k8s.io'
@@ -41,8 +41,7 @@ export function createRbacAuthorizer(rulesFor: RulesResolver): Authorizer {
       const { user } = attributes
       if (user.groups.includes('system:masters')) return { allowed: true }
       const namespace = attributes.kind === 'resource' ? attributes.namespace : undefined
-      const allowed = rulesFor(user, namespace).some((rule) => ruleAllows(rule, attributes))
-      return allowed ? { allowed: true } : { allowed: false, reason: refusal(attributes) }
+      return { allowed: rulesFor(user, namespace).some((rule) => ruleAllows(rule, attributes)) }
     },
   }
 }
@@ -78,13 +77,4 @@ function isFor(binding: Binding, user: AuthenticatedUser): boolean {
         return false
     }
   })
-}
-
-function refusal(attributes: AuthorizationAttributes): string {
-  const { user, verb } = attributes
-  if (attributes.kind === 'path') return `User "${user.name}" cannot ${verb} path "${attributes.path}"`
-  const { subresource, namespace } = attributes
-  const resource = subresource === undefined ? attributes.resource : `${attributes.resource}/${subresource}`
-  const where = namespace === undefined ? 'at the cluster scope' : `in the namespace "${namespace}"`
-  return `User "${user.name}" cannot ${verb} resource "${resource}" in API group "${attributes.group}" ${where}`
 }

@@ -1,5 +1,6 @@
 // Answers TokenReview and the reviews of access: who is this, and what may he do.
 import { badRequest } from '../errors.ts'
+import { equalFields } from '../selectors.ts'
 import type {
   AuthenticatedUser,
   AuthorizationAttributes,
@@ -7,6 +8,7 @@ import type {
   SpecialHandler,
   SpecialRequest,
 } from '../types.ts'
+import { nodeOfUser } from './node/index.ts'
 import type { RulesResolver } from './rbac.ts'
 import { type TokenAuthority, TokenError } from './tokens.ts'
 
@@ -61,8 +63,12 @@ export function createReviewHandlers(
       const namespace = text(spec.namespace)
       if (namespace === '') throw badRequest('no namespace on request')
       const rules = rulesOf(user, namespace)
+      const isNode = nodeOfUser(user) !== undefined
       return {
-        incomplete: false,
+        incomplete: isNode,
+        ...(isNode
+          ? { evaluationError: 'what nodes may do depends on their pods: only rules of roles are listed' }
+          : {}),
         resourceRules: rules.filter((rule) => rule.resources !== undefined),
         nonResourceRules: rules.filter((rule) => rule.nonResourceURLs !== undefined),
       }
@@ -121,7 +127,24 @@ function attributesOf(spec: Fields, user: AuthenticatedUser): AuthorizationAttri
     ...(subresource === '' ? {} : { subresource }),
     ...(namespace === '' ? {} : { namespace }),
     ...(name === '' ? {} : { name }),
+    ...fieldSelectorOf(resource),
   }
+}
+
+interface FieldRequirement {
+  readonly key?: unknown
+  readonly operator?: unknown
+  readonly values?: readonly unknown[]
+}
+
+/** As text, or as requirements: those with one value that the field must have count. */
+function fieldSelectorOf(resource: Fields | undefined | null): { fieldSelector?: Readonly<Record<string, string>> } {
+  const selector = resource?.fieldSelector as { rawSelector?: unknown; requirements?: unknown } | undefined | null
+  if (selector == null) return {}
+  if (typeof selector.rawSelector === 'string') return { fieldSelector: equalFields(selector.rawSelector) }
+  const requirements = Array.isArray(selector.requirements) ? (selector.requirements as FieldRequirement[]) : []
+  const single = requirements.filter(({ operator, values }) => operator === 'In' && values?.length === 1)
+  return { fieldSelector: Object.fromEntries(single.map(({ key, values = [] }) => [text(key), text(values[0])])) }
 }
 
 const text = (value: unknown): string => (typeof value === 'string' ? value : '')

@@ -1,6 +1,6 @@
 // Creates the bootstrap roles, and keeps the rules of aggregated roles equal to those of the roles they select.
 import type { ApiCore, KindDefinition, KubeObject } from '../types.ts'
-import { bootstrapRoles } from './bootstrap-roles.ts'
+import { type BootstrapRole, bootstrapRoles } from './bootstrap-roles.ts'
 import type { PolicyRule } from './rules.ts'
 
 const group = 'rbac.authorization.k8s.io'
@@ -21,7 +21,7 @@ export async function startRoles(core: ApiCore): Promise<() => void> {
   const bindings = kindOf(core, 'ClusterRoleBinding')
   for (const role of bootstrapRoles) {
     await ensureRole(core, roles, role)
-    if (role.groups !== undefined) await ensureBinding(core, bindings, role.name, role.groups)
+    await ensureBinding(core, bindings, role)
   }
   return keepAggregated(core, roles)
 }
@@ -60,20 +60,25 @@ async function ensureRole(core: ApiCore, kind: KindDefinition, role: (typeof boo
   await core.update(kind, { ...structuredClone(existing), rules: role.rules } as KubeObject)
 }
 
-async function ensureBinding(
-  core: ApiCore,
-  kind: KindDefinition,
-  name: string,
-  groups: readonly string[],
-): Promise<void> {
-  if (core.objects.get(group, 'clusterrolebindings', { name }) !== undefined) return
-  await core.create(kind, {
-    apiVersion,
-    kind: 'ClusterRoleBinding',
-    metadata: { name, labels: { 'kubernetes.io/bootstrapping': 'rbac-defaults' } },
-    roleRef: { apiGroup: group, kind: 'ClusterRole', name },
-    subjects: groups.map((subject) => ({ apiGroup: group, kind: 'Group', name: subject })),
-  } as KubeObject)
+/** A binding of an earlier version for a role that is bound to nobody now is removed. */
+async function ensureBinding(core: ApiCore, kind: KindDefinition, role: BootstrapRole): Promise<void> {
+  const { name, groups = [], users = [] } = role
+  const existing = core.objects.get(group, 'clusterrolebindings', { name })
+  const subjects = [
+    ...groups.map((subject) => ({ apiGroup: group, kind: 'Group', name: subject })),
+    ...users.map((subject) => ({ apiGroup: group, kind: 'User', name: subject })),
+  ]
+  if (existing === undefined && subjects.length > 0) {
+    await core.create(kind, {
+      apiVersion,
+      kind: 'ClusterRoleBinding',
+      metadata: { name, labels: { 'kubernetes.io/bootstrapping': 'rbac-defaults' } },
+      roleRef: { apiGroup: group, kind: 'ClusterRole', name },
+      subjects,
+    } as KubeObject)
+  }
+  const isOurs = existing?.metadata.labels?.['kubernetes.io/bootstrapping'] === 'rbac-defaults'
+  if (isOurs && subjects.length === 0) await core.delete(kind, { name })
 }
 
 /** Changes come in bursts: one pass runs at a time, and one more when something changed meanwhile. */

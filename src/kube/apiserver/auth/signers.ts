@@ -21,7 +21,7 @@ interface Signer {
   readonly fault: (request: ParsedRequest) => string | undefined
 }
 
-interface ParsedRequest {
+export interface ParsedRequest {
   readonly commonName: string
   readonly organizations: readonly string[]
   readonly dns: readonly string[]
@@ -73,6 +73,15 @@ export function isOwnSigner(name: string): boolean {
 /** Parses the request of a CertificateSigningRequest; throws when it is none. */
 function parse(spec: SigningRequestSpec): x509.Pkcs10CertificateRequest {
   return new x509.Pkcs10CertificateRequest(Buffer.from(spec.request, 'base64').toString('utf8'))
+}
+
+/** The subject that a request asks for; undefined when it is no request. */
+export function subjectOf(spec: SigningRequestSpec): Pick<ParsedRequest, 'commonName' | 'organizations'> | undefined {
+  try {
+    return describe(parse(spec))
+  } catch {
+    return undefined
+  }
 }
 
 /** What is wrong with a request as any signer would see it. */

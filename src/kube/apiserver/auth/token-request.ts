@@ -1,6 +1,7 @@
 // Issues service account tokens: POST serviceaccounts/<name>/token.
 import { badRequest, conflict, invalid, notFound } from '../errors.ts'
-import type { Cause, SpecialHandler, SpecialRequest } from '../types.ts'
+import type { Authorizer, Cause, SpecialHandler, SpecialRequest } from '../types.ts'
+import { refuseForeignToken, type WantedToken } from './node/index.ts'
 import type { BoundObject, TokenAuthority, TokenClaims } from './tokens.ts'
 
 interface TokenRequest {
@@ -15,7 +16,7 @@ const serviceAccounts = { group: '', plural: 'serviceaccounts' }
 const tokenRequests = { group: 'authentication.k8s.io', kind: 'TokenRequest' }
 const plurals = { Pod: 'pods', Secret: 'secrets', Node: 'nodes' } as const
 
-export function createTokenRequestHandler(tokens: TokenAuthority): SpecialHandler {
+export function createTokenRequestHandler(tokens: TokenAuthority, authorizer: Authorizer): SpecialHandler {
   return {
     group: '',
     version: 'v1',
@@ -24,6 +25,7 @@ export function createTokenRequestHandler(tokens: TokenAuthority): SpecialHandle
     methods: ['POST'],
     async handle(request) {
       const claims = claimsOf(request, tokens)
+      await refuseForeignToken(wantedToken(request), request.core.objects, authorizer)
       const { token, expires } = await tokens.issue(claims)
       const { spec = {} } = request.body as TokenRequest
       return {
@@ -61,6 +63,11 @@ function claimsOf({ core, namespace = '', name = '', body }: SpecialRequest, tok
   }
   const reference = spec.boundObjectRef ?? undefined
   return reference === undefined ? claims : { ...claims, ...boundClaims(core, namespace, name, reference) }
+}
+
+function wantedToken({ user, namespace = '', name = '', body }: SpecialRequest): WantedToken {
+  const { audiences = [], boundObjectRef } = (body as TokenRequest).spec ?? {}
+  return { user, namespace, account: name, audiences, bound: boundObjectRef ?? undefined }
 }
 
 function faultsOf(spec: NonNullable<TokenRequest['spec']>): Cause[] {
