@@ -8,6 +8,7 @@ import {
   createHoldings,
   type DeltaRequest,
   firstRequest,
+  type Holdings,
   recordUpdate,
   subscribeRequest,
   unsubscribeRequest,
@@ -16,7 +17,12 @@ import type { DeltaClient, DeltaClientOptions, DeltaClientTimes } from './option
 import { retryAfter, type StreamEnd } from './recycling.ts'
 import { type DeltaStream, openDeltaStream } from './stream.ts'
 
-const defaultTimes: DeltaClientTimes = { connectTimeoutMs: 5_000, leastRetryMs: 10, mostRetryMs: 15_000 }
+const defaultTimes: DeltaClientTimes = {
+  connectTimeoutMs: 5_000,
+  leastRetryMs: 10,
+  mostRetryMs: 15_000,
+  unreportedMs: 30_000,
+}
 
 /** Starts at once and goes on until it is disposed. What it holds stays in force while it is not connected. */
 export function createDeltaClient(options: DeltaClientOptions): DeltaClient {
@@ -27,6 +33,7 @@ export function createDeltaClient(options: DeltaClientOptions): DeltaClient {
   const bodyTypes = new Map(options.types.map(({ typeUrl, bodyType = typeUrl }) => [typeUrl, bodyType]))
   const synced = Promise.withResolvers<void>()
   const stop = new AbortController()
+  const unreportedTimers = new Map<string, NodeJS.Timeout>()
   let stream: DeltaStream | undefined
   let answered = false
 
@@ -58,7 +65,7 @@ export function createDeltaClient(options: DeltaClientOptions): DeltaClient {
       else stream = opened
       let first = true
       for (const held of holdings.values()) {
-        const request = firstRequest(held)
+        const request = firstRequest(held, options.mostReportedBytes)
         // The node is told once a stream.
         if (first) request.node = node
         opened.send(request)
@@ -66,6 +73,7 @@ export function createDeltaClient(options: DeltaClientOptions): DeltaClient {
       }
       const end = await opened.ended
       stream = undefined
+      for (const timer of unreportedTimers.values()) clearTimeout(timer)
       return end
     } catch (error) {
       return { kind: 'not-connected', error: error instanceof Error ? error : new Error(String(error)) }
@@ -87,6 +95,7 @@ export function createDeltaClient(options: DeltaClientOptions): DeltaClient {
     const { update, malformed } = updateOf(response, bodyTypes.get(response.typeUrl))
     const verdict = { rejected: [...malformed, ...judge(update).rejected] }
     recordUpdate(held, update, verdict)
+    awaitUnreported(held)
     if (verdict.rejected.length > 0) {
       log.warn('resources were rejected', { type: held.typeUrl, rejected: verdict.rejected.length })
     } else if (!held.synced) {
@@ -94,6 +103,24 @@ export function createDeltaClient(options: DeltaClientOptions): DeltaClient {
       if ([...holdings.values()].every((type) => type.synced)) synced.resolve()
     }
     return acknowledgement(held, response.nonce, verdict)
+  }
+
+  /**
+   * A server that was not told of a resource sends it, or says nothing when it is no more. Waiting costs little, as a peer that is gone
+   * proves no identity; forgetting too early would take what is meshed for something that is not.
+   */
+  function awaitUnreported(held: Holdings): void {
+    clearTimeout(unreportedTimers.get(held.typeUrl))
+    if (held.unreported.size === 0) return
+    const timer = setTimeout(() => {
+      const update = { typeUrl: held.typeUrl, resources: [], removed: [...held.unreported] }
+      log.info('resources are gone that the control plane was not asked about', {
+        type: held.typeUrl,
+        removed: update.removed.length,
+      })
+      recordUpdate(held, update, judge(update))
+    }, times.unreportedMs)
+    unreportedTimers.set(held.typeUrl, timer)
   }
 
   function judge(update: DeltaUpdate): DeltaVerdict {

@@ -13,18 +13,38 @@ export interface Holdings {
   /** True once a response was accepted whole; an on-demand type has nothing to wait for. */
   synced: boolean
   readonly versions: Map<string, string>
+  /** Held, but left out of this stream's report, and not heard of since: the server tells nothing of their removal. */
+  readonly unreported: Set<string>
   /** Names asked for by the owner (on-demand types). */
   readonly asked: Set<string>
 }
 
 export function createHoldings(type: { readonly typeUrl: string; readonly onDemand?: boolean }): Holdings {
   const onDemand = type.onDemand === true
-  return { typeUrl: type.typeUrl, onDemand, synced: onDemand, versions: new Map(), asked: new Set() }
+  return {
+    typeUrl: type.typeUrl,
+    onDemand,
+    synced: onDemand,
+    versions: new Map(),
+    unreported: new Set(),
+    asked: new Set(),
+  }
 }
 
-/** The first request of a stream for this type. */
-export function firstRequest(held: Holdings): DeltaRequest {
-  const initialResourceVersions = Object.fromEntries(held.versions)
+/** Servers take messages of 4 MiB. */
+export const mostReportedBytes = 3 * 1024 * 1024
+
+/** The first request of a stream for this type. What does not fit into the report is left out of it, and noted as unreported. */
+export function firstRequest(held: Holdings, mostBytes: number = mostReportedBytes): DeltaRequest {
+  const initialResourceVersions: Record<string, string> = {}
+  held.unreported.clear()
+  let bytes = 0
+  for (const [name, version] of held.versions) {
+    // Names and versions are mostly ASCII; an entry has two tags and three lengths besides.
+    bytes += Buffer.byteLength(name) + Buffer.byteLength(version) + 12
+    if (bytes <= mostBytes || held.onDemand) initialResourceVersions[name] = version
+    else held.unreported.add(name)
+  }
   for (const name of held.asked) initialResourceVersions[name] ??= ''
   return request(held, {
     initialResourceVersions,
@@ -44,6 +64,8 @@ export function unsubscribeRequest(held: Holdings, names: readonly string[]): De
 /** Records what of an update is in force. A rejected resource keeps no version, so that it is sent again after a reconnect; one whose removal was rejected keeps its version, so that the removal is. */
 export function recordUpdate(held: Holdings, update: DeltaUpdate, verdict: DeltaVerdict): void {
   const rejected = new Set(verdict.rejected.map(({ name }) => name))
+  for (const { name } of update.resources) held.unreported.delete(name)
+  for (const name of update.removed) held.unreported.delete(name)
   for (const { name, version } of update.resources) {
     if (rejected.has(name)) held.versions.delete(name)
     else held.versions.set(name, version)

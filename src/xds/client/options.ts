@@ -33,6 +33,8 @@ export interface DeltaClientOptions {
   readonly onStreamEnd?: (end: StreamEnd['kind'], recycled: boolean) => void
   readonly log: Scope
   readonly times?: Partial<DeltaClientTimes>
+  /** How large the report of what is held may be, in bytes; 3 MiB, as servers take messages of 4. */
+  readonly mostReportedBytes?: number
 }
 
 export interface DeltaClientTimes {
@@ -40,6 +42,8 @@ export interface DeltaClientTimes {
   /** The first wait after a failure is twice this. */
   readonly leastRetryMs: number
   readonly mostRetryMs: number
+  /** After the last response of a new stream: what was not reported to it and not named since is gone by then. */
+  readonly unreportedMs: number
 }
 
 export interface DeltaClient extends AsyncDisposable {
