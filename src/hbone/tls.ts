@@ -124,7 +124,7 @@ const acceptor = perCertificate((options): Acceptor => {
   })
   server.on('tlsClientError', (error, socket) => {
     socket.destroy()
-    outcomeOf(socket)?.reject(error)
+    outcomeOf(socket)?.reject(verificationError(socket) ?? error)
   })
   return { server, outcomes }
 })
@@ -155,6 +155,12 @@ export async function acceptTls(transport: Socket, options: TlsOptions): Promise
     transport.destroy()
     throw asTlsError(error)
   }
+}
+
+/** Why Node closed a connection after its handshake; the error it tells then only says that it is closed. */
+function verificationError(socket: tls.TLSSocket): Error | undefined {
+  const code: unknown = socket.authorizationError
+  return typeof code === 'string' ? new Error(`the peer's certificate is not accepted: ${code}`) : undefined
 }
 
 function asTlsError(error: unknown, refusal?: string): HboneError {

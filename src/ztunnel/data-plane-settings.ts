@@ -1,6 +1,7 @@
 // The configuration as the data plane takes it.
 import { defaultHttp2Options } from '../hbone/index.ts'
 import type { ZtunnelConfig } from './config/index.ts'
+import { postQuantumGroup } from './config/key-exchange.ts'
 import type { DataPlaneOptions } from './dataplane/index.ts'
 
 const connectTimeoutMs = 10_000
@@ -46,7 +47,7 @@ export function dataPlaneOptions(config: ZtunnelConfig): DataPlaneOptions {
     localhostAppTunnel: config.localhostAppTunnel,
     baggage: config.responseBaggage,
     allowTls12: config.tls12Enabled,
-    ...(config.compliancePolicy === 'pqc' ? { groups: 'X25519MLKEM768' } : {}),
+    ...(config.compliancePolicy === 'pqc' ? { groups: postQuantumGroup } : {}),
     policyLogLevel: config.policyLoggingAtInfo ? 'info' : 'debug',
     connectTimeoutMs,
     localWorkloadTimeoutMs,

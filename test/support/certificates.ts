@@ -14,6 +14,8 @@ export interface TestCredentials {
 export interface TestAuthority {
   readonly root: string
   issue(...spiffeIds: string[]): Promise<TestCredentials>
+  /** Good for servers, or for clients, only. */
+  issueFor(use: 'server' | 'client', spiffeId: string): Promise<TestCredentials>
 }
 
 /** A new root; leaves are valid for a day, for server and client authentication. */
@@ -33,34 +35,37 @@ export async function createTestAuthority(): Promise<TestAuthority> {
   })
   const rootPem = `${root.toString('pem')}\n`
   let serial = 16
+  const uses = { server: x509.ExtendedKeyUsage.serverAuth, client: x509.ExtendedKeyUsage.clientAuth }
+  const issueWith = async (usages: x509.ExtendedKeyUsage[], spiffeIds: readonly string[]) => {
+    const leafKeys = await crypto.subtle.generateKey(algorithm, true, ['sign', 'verify'])
+    serial += 1
+    const leaf = await x509.X509CertificateGenerator.create({
+      serialNumber: serial.toString(16),
+      subject: '',
+      issuer: root.subject,
+      publicKey: leafKeys.publicKey,
+      signingKey: keys.privateKey,
+      signingAlgorithm: algorithm,
+      ...validity,
+      extensions: [
+        new x509.SubjectAlternativeNameExtension(
+          spiffeIds.map((value) => ({ type: 'url' as const, value })),
+          true,
+        ),
+        new x509.ExtendedKeyUsageExtension(usages),
+      ],
+    })
+    const key = Buffer.from(await crypto.subtle.exportKey('pkcs8', leafKeys.privateKey)).toString('base64')
+    const body = key.match(/.{1,64}/g)?.join('\n')
+    return {
+      privateKey: `-----BEGIN PRIVATE KEY-----\n${body}\n-----END PRIVATE KEY-----\n`,
+      certificateChain: `${leaf.toString('pem')}\n`,
+      roots: rootPem,
+    }
+  }
   return {
     root: rootPem,
-    async issue(...spiffeIds) {
-      const leafKeys = await crypto.subtle.generateKey(algorithm, true, ['sign', 'verify'])
-      serial += 1
-      const leaf = await x509.X509CertificateGenerator.create({
-        serialNumber: serial.toString(16),
-        subject: '',
-        issuer: root.subject,
-        publicKey: leafKeys.publicKey,
-        signingKey: keys.privateKey,
-        signingAlgorithm: algorithm,
-        ...validity,
-        extensions: [
-          new x509.SubjectAlternativeNameExtension(
-            spiffeIds.map((value) => ({ type: 'url' as const, value })),
-            true,
-          ),
-          new x509.ExtendedKeyUsageExtension([x509.ExtendedKeyUsage.serverAuth, x509.ExtendedKeyUsage.clientAuth]),
-        ],
-      })
-      const key = Buffer.from(await crypto.subtle.exportKey('pkcs8', leafKeys.privateKey)).toString('base64')
-      const body = key.match(/.{1,64}/g)?.join('\n')
-      return {
-        privateKey: `-----BEGIN PRIVATE KEY-----\n${body}\n-----END PRIVATE KEY-----\n`,
-        certificateChain: `${leaf.toString('pem')}\n`,
-        roots: rootPem,
-      }
-    },
+    issue: (...spiffeIds) => issueWith([uses.server, uses.client], spiffeIds),
+    issueFor: (use, spiffeId) => issueWith([uses[use]], [spiffeId]),
   }
 }

@@ -1,11 +1,13 @@
 // Environment and mesh file → the configuration of the node proxy. Every error stops the start.
 import { existsSync, readFileSync } from 'node:fs'
 import { availableParallelism } from 'node:os'
+import { createSecureContext } from 'node:tls'
 import { parseLogFilter } from '../../observability/index.ts'
 import type { PodInfo } from '../model.ts'
 import { canonicalIp, type LocalContent, parseLocalFile, parseSocketAddress } from '../state/index.ts'
 import { readControlPlane, readToken } from './control-plane.ts'
 import { ConfigError } from './errors.ts'
+import { postQuantumGroup } from './key-exchange.ts'
 import { mergeProxyConfig } from './proxy-config.ts'
 import type { ZtunnelConfig } from './types.ts'
 import { type Environment, readBoolean, readDurationMs, readInteger, readOptionalBoolean } from './variables.ts'
@@ -210,6 +212,12 @@ function readCompliance(env: Environment): ZtunnelConfig['compliancePolicy'] {
   const policy = env.COMPLIANCE_POLICY
   if (policy === undefined || policy === '') return undefined
   if (policy !== 'pqc') throw new ConfigError(`invalid env var COMPLIANCE_POLICY=${policy} (expected pqc)`)
+  try {
+    createSecureContext({ ecdhCurve: postQuantumGroup })
+  } catch (error) {
+    const message = `COMPLIANCE_POLICY=pqc: ${postQuantumGroup} is not known to openssl ${process.versions.openssl}`
+    throw new ConfigError(message, { cause: error })
+  }
   return policy
 }
 
