@@ -3,7 +3,7 @@ import { createHash, X509Certificate } from 'node:crypto'
 import { once } from 'node:events'
 import net from 'node:net'
 import { create, toBinary } from '@bufbuild/protobuf'
-import { Server, ServerCredentials } from '@grpc/grpc-js'
+import { type Metadata, Server, ServerCredentials } from '@grpc/grpc-js'
 import { certificateServiceDefinition } from '../../src/ca/client/index.ts'
 import type { ServingCertificate } from '../../src/ca/index.ts'
 import { createSocket, openNetworkNamespace } from '../../src/linux/index.ts'
@@ -34,6 +34,8 @@ export interface TestControlPlane extends AsyncDisposable {
   revocationList(serials: readonly string[]): Promise<string>
   /** What the CA does with requests: sign them, never answer, answer with other than what was asked for. */
   caBehaviour: 'sign' | 'hang' | 'wrong-identity' | 'wrong-key' | 'expired' | 'garbage'
+  /** The tokens that requests for certificates came with, in order. */
+  readonly tokens: readonly string[]
   /** Names that clients asked for one by one. */
   readonly asked: ReadonlySet<string>
   /** Cuts every connection; new ones are taken. */
@@ -66,14 +68,16 @@ export async function startControlPlane(
   })
   const issued = new Map<string, readonly string[]>()
   let behaviour: TestControlPlane['caBehaviour'] = 'sign'
+  const tokens: string[] = []
   const grpc = new Server()
   xds.addTo(grpc)
   grpc.addService(certificateServiceDefinition, {
     CreateCertificate(
-      call: { request: ca.IstioCertificateRequest },
+      call: { request: ca.IstioCertificateRequest; metadata: Metadata },
       answer: (error: Error | null, value?: ca.IstioCertificateResponse) => void,
     ) {
       const { metadata, csr } = call.request
+      tokens.push(String(call.metadata.get('authorization')[0] ?? '').replace('Bearer ', ''))
       const named = metadata?.ImpersonatedIdentity
       const asked = typeof named === 'string' ? named : 'spiffe://cluster.local/ns/default/sa/dedicated'
       if (behaviour === 'hang') return
@@ -158,6 +162,7 @@ export async function startControlPlane(
     set caBehaviour(next) {
       behaviour = next
     },
+    tokens,
     asked: addresses.asked,
     cutConnections() {
       for (const socket of sockets) socket.destroy()

@@ -74,7 +74,8 @@ export async function forward(
     const { error } = await running.done
     report.close(error === undefined ? undefined : describeFailure(error))
   } catch (error) {
-    const failure = describeFailure(cutting.signal.aborted ? cutting.signal.reason : error)
+    const ended = [cutting.signal, clientGone].find(({ aborted }) => aborted)
+    const failure = describeFailure(ended === undefined ? error : ended.reason)
     forwarding.refuseClient(failure)
     report.close(failure)
   } finally {
