@@ -21,6 +21,7 @@ export {
   type FieldProblem,
   type ObjectProblems,
   type ProblemLog,
+  problemKey,
   problemText,
 } from './problems.ts'
 export { type FindProblems, loadSchemaProblems } from './schema-problems.ts'

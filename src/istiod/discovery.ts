@@ -301,7 +301,19 @@ export async function runDiscovery(options: DiscoveryProcess, signal: AbortSigna
       xds.close()
       await Promise.all([grpc.close(settings.shutdownMs), plain?.close(settings.shutdownMs)])
     })
-    const leadership = { settings, client, cluster, remoteClusters, index, inputs, ca, problems: problemLog, log }
+    const leadership = {
+      settings,
+      client,
+      cluster,
+      others: others.kinds,
+      revisions,
+      remoteClusters,
+      index,
+      inputs,
+      ca,
+      problems: problemLog,
+      log,
+    }
     stack.defer(running((until) => lead(leadership, until), ending, log))
 
     isReady = true

@@ -6,10 +6,12 @@ import { type AmbientIndex, type AmbientInputs, runAddressAllocation } from '../
 import { type KubeClient, runLeaderElection } from '../kube/index.ts'
 import type { Scope } from '../observability/index.ts'
 import type { OpenAuthority } from './authority.ts'
-import type { Cluster } from './cluster.ts'
-import { writeProblems } from './problem-writer.ts'
+import { type Cluster, configurationKinds } from './cluster.ts'
+import type { OtherKind } from './other-configuration.ts'
+import { type CheckedObjects, writeProblems } from './problem-writer.ts'
 import type { RemoteClusters } from './remote-clusters.ts'
 import { leadRemoteClusters } from './remote-leadership.ts'
+import type { Revisions } from './revisions.ts'
 import { distributeRoot } from './root-distribution.ts'
 import { selectedNamespaces } from './selected-namespaces.ts'
 import type { DiscoverySettings } from './settings.ts'
@@ -19,6 +21,8 @@ export interface Leadership {
   readonly settings: DiscoverySettings
   readonly client: KubeClient
   readonly cluster: Cluster
+  readonly others: readonly OtherKind[]
+  readonly revisions: Pick<Revisions, 'owns'>
   readonly remoteClusters: Pick<RemoteClusters, 'read' | 'subscribe'>
   readonly index: AmbientIndex
   readonly inputs: AmbientInputs
@@ -50,7 +54,7 @@ function leaseName({ revision }: Pick<DiscoverySettings, 'revision'>): string {
 }
 
 async function write(
-  { settings, client, cluster, remoteClusters, index, inputs, ca, problems, log }: Leadership,
+  { settings, client, cluster, others, revisions, remoteClusters, index, inputs, ca, problems, log }: Leadership,
   signal: AbortSignal,
 ): Promise<void> {
   const allocation = settings.ambient.allocateAddresses
@@ -74,6 +78,10 @@ async function write(
         delay: (ms) => sleep(ms, undefined, { signal }),
       })
     : undefined
+  const checked: readonly CheckedObjects[] = [
+    ...configurationKinds.map((kind) => ({ resource: resources[kind], informer: cluster.informers[kind] })),
+    ...others,
+  ]
   const selected = selectedNamespaces(inputs, settings.namespace)
   const distribute = (to: KubeClient, namespaces: Cluster['informers']['namespaces'], until: AbortSignal) =>
     distributeRoot(to, namespaces, selected, ca.authority, settings.certificates, log, until)
@@ -93,7 +101,10 @@ async function write(
         signal,
       ),
       ca.rotate(signal),
-      writeProblems(client, problems, settings.podName, log, signal),
+      writeProblems(
+        { client, problems, objects: checked, owns: revisions.owns, reporter: settings.podName, log },
+        signal,
+      ),
       ...(settings.writeStatus ? [writeConditions(client, cluster, index.conditions, log, signal)] : []),
     ])
   } finally {

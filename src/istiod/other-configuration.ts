@@ -2,6 +2,7 @@
 import { istioResources, type KubeObject, type Resource } from '../api/index.ts'
 import type { Graph, InputCollection } from '../collections/index.ts'
 import { type ConfigSource, type FindProblems, followInformer, type ProblemLog } from '../config/index.ts'
+import type { Informer } from '../kube/index.ts'
 import type { Scope } from '../observability/index.ts'
 import { configurationKinds } from './cluster.ts'
 import type { Revisions } from './revisions.ts'
@@ -9,6 +10,7 @@ import type { Revisions } from './revisions.ts'
 export interface OtherKind {
   readonly resource: Resource
   readonly collection: InputCollection<KubeObject>
+  readonly informer: Informer<KubeObject>
 }
 
 export interface OtherConfiguration extends AsyncDisposable {
@@ -61,7 +63,7 @@ export function followOtherConfiguration(options: OtherConfigurationOptions): Ot
     stack.defer(() => followed.stop())
     stack.defer(revisions.subscribe(() => followed.recheck()))
     reading.push(informer.synced.then(() => collection.markSynced()))
-    return { resource, collection }
+    return { resource, collection, informer }
   })
   const synced = Promise.all(reading).then(() => undefined)
   synced.catch(() => {})

@@ -1,27 +1,42 @@
 // Tells the owners of invalid objects: by a condition in the object's status, and by an Event.
 import { createHash } from 'node:crypto'
 import { type Condition, type KubeObject, type Resource, resources } from '../api/index.ts'
-import { type ObjectProblems, type ProblemLog, problemText } from '../config/index.ts'
-import { isKubeError, type KubeClient } from '../kube/index.ts'
+import { type ObjectProblems, type ProblemLog, problemKey, problemText } from '../config/index.ts'
+import { type Informer, isKubeError, type KubeClient } from '../kube/index.ts'
 import type { Scope } from '../observability/index.ts'
 import { pendingWork } from './pending-work.ts'
 
 const conditionType = 'Valid'
+const ourReason = 'Invalid'
 const mostMessage = 1_000
 
 interface WithConditions {
   readonly conditions?: readonly Condition[]
 }
 
+export interface ProblemWriterOptions {
+  readonly client: KubeClient
+  readonly problems: ProblemLog
+  /** The objects that may carry our condition, also from before this process led. */
+  readonly objects: readonly CheckedObjects[]
+  /** Whether an object is for this control plane: those of others tell what others think of them. */
+  readonly owns: (object: KubeObject) => boolean
+  readonly reporter: string
+  readonly log: Scope
+}
+
+export interface CheckedObjects {
+  readonly resource: Resource
+  readonly informer: Pick<Informer<KubeObject>, 'subscribe'>
+}
+
+type Told = Pick<ObjectProblems, 'resource' | 'object'>
+
 /** Works until the signal aborts. Objects from files have no status and are only logged. */
-export async function writeProblems(
-  client: KubeClient,
-  problems: ProblemLog,
-  reporter: string,
-  log: Scope,
-  signal: AbortSignal,
-): Promise<void> {
-  const told = new Map<string, ObjectProblems>()
+export async function writeProblems(options: ProblemWriterOptions, signal: AbortSignal): Promise<void> {
+  const { client, problems, reporter, log } = options
+  /** Objects that carry our condition. */
+  const told = new Map<string, Told>()
   const work = pendingWork(reconcile, (object, error, attempt) => {
     const level = attempt === 5 ? 'error' : 'debug'
     log[level]('an invalid object could not be reported', { object, attempt, reason: String(error) })
@@ -29,10 +44,8 @@ export async function writeProblems(
 
   async function reconcile(key: string): Promise<void> {
     const now = problems.get(key)
-    const before = told.get(key)
-    const one = now ?? before
-    if (one === undefined || one.where !== undefined) return
-    if (now === undefined) told.delete(key)
+    const one = now ?? told.get(key)
+    if (one === undefined || now?.where !== undefined) return
     try {
       if (hasOwnStatus(one.resource)) await writeCondition(one, now)
       if (now !== undefined) await writeEvent(now)
@@ -40,10 +53,20 @@ export async function writeProblems(
       // It is gone, or we are told to keep out.
       if (!isKubeError(error, 404) && !isKubeError(error, 403)) throw error
     }
-    if (now !== undefined) told.set(key, now)
+    if (now === undefined) told.delete(key)
+    else told.set(key, now)
   }
 
-  async function writeCondition({ resource, object }: ObjectProblems, now: ObjectProblems | undefined): Promise<void> {
+  /** Those that carry our condition without a problem were mended while nobody told their owners. */
+  function look(resource: Resource, object: KubeObject): void {
+    if (!hasOwnStatus(resource) || !carriesOurs(object) || !options.owns(object)) return
+    const key = problemKey(resource, object)
+    if (problems.get(key) !== undefined) return
+    told.set(key, { resource, object })
+    work.add(key)
+  }
+
+  async function writeCondition({ resource, object }: Told, now: ObjectProblems | undefined): Promise<void> {
     const present = await client.get(resource, object.metadata)
     if (present === undefined) return
     const conditions = nextConditions(present, now)
@@ -83,11 +106,18 @@ export async function writeProblems(
     }
   }
 
-  const end = problems.subscribe((key) => work.add(key))
+  const ends = [
+    problems.subscribe((key) => work.add(key)),
+    ...options.objects.map(({ resource, informer }) =>
+      informer.subscribe((changes) => {
+        for (const { kind, object } of changes) if (kind !== 'deleted') look(resource, object)
+      }),
+    ),
+  ]
   try {
     await work.run(signal)
   } finally {
-    end()
+    for (const end of ends) end()
   }
 }
 
@@ -103,8 +133,8 @@ export function nextConditions(
   now: () => string = () => new Date().toISOString().replace(/\.\d+Z$/, 'Z'),
 ): readonly Condition[] | undefined {
   const present = (object.status as WithConditions | undefined)?.conditions ?? []
-  const others = present.filter(({ type }) => type !== conditionType)
-  const old = present.find(({ type }) => type === conditionType)
+  const others = present.filter((condition) => !isOurs(condition))
+  const old = present.find(isOurs)
   if (problems === undefined) return old === undefined ? undefined : others
   const { generation } = problems.object.metadata
   const message = messageOf(problems.problems)
@@ -112,12 +142,18 @@ export function nextConditions(
   const condition: Condition = {
     type: conditionType,
     status: 'False',
-    reason: 'Invalid',
+    reason: ourReason,
     message,
     lastTransitionTime: (old?.status === 'False' ? old.lastTransitionTime : undefined) ?? now(),
     ...(generation === undefined ? {} : { observedGeneration: generation }),
   }
   return [...others, condition]
+}
+
+const isOurs = ({ type, reason }: Condition): boolean => type === conditionType && reason === ourReason
+
+function carriesOurs({ status }: KubeObject): boolean {
+  return ((status as WithConditions | undefined)?.conditions ?? []).some(isOurs)
 }
 
 function messageOf(problems: ObjectProblems['problems']): string {
