@@ -23,7 +23,7 @@ const authenticator: Authenticator = {
 
 const proxyOf = (namespace: string): Connection => ({
   id: `web.${namespace}-1`,
-  node: { id: 'n', type: 'sidecar', ips: [], proxyId: `web.${namespace}`, namespace, metadata: {} },
+  node: { id: 'n', type: 'sidecar', ips: [], proxyId: `web.${namespace}`, namespace, locality: '', metadata: {} },
   identities: [],
   peer: '',
   connectedAt: new Date(),

@@ -46,6 +46,11 @@ import { followRevisions } from './revisions.ts'
 import { followServingCertificate } from './serving-certificate.ts'
 import type { DiscoverySettings } from './settings.ts'
 import { statusTypes } from './status-types.ts'
+import {
+  createRegistrationMetrics,
+  createWorkloadRegistration,
+  type WorkloadGroup,
+} from './workload-registration/index.ts'
 import { createXdsService, workloadTypes } from './xds-service.ts'
 
 export interface DiscoveryProcess {
@@ -219,6 +224,18 @@ export async function runDiscovery(options: DiscoveryProcess, signal: AbortSigna
     const trust = settings.certificates.isMultiRoot
       ? [stack.use(followMeshTrust({ authority: ca.authority, mesh, log: logging.scope('ca') }))]
       : []
+    const registration = stack.use(
+      createWorkloadRegistration({
+        ...settings.registration,
+        client,
+        groups: others.informer<WorkloadGroup>(resources.workloadGroups),
+        entries: cluster.informers.workloadEntries,
+        controller: settings.podName,
+        maxConnectionAgeMs: settings.maxConnectionAgeMs,
+        metrics: createRegistrationMetrics(metrics),
+        log: logging.scope('registration'),
+      }),
+    )
     const exporting = { inputs, index, others: others.kinds, settings, mesh }
     const types: readonly ServedType[] = [
       ...workloadTypes(index),
@@ -253,6 +270,7 @@ export async function runDiscovery(options: DiscoveryProcess, signal: AbortSigna
         requireAuthentication: settings.debugAuth,
       }),
       otherType: unknownKinds(exporting),
+      attend: ({ node, identities }) => registration.connected({ ...node, identities }),
       authenticators,
       requestOf,
       version,
@@ -307,6 +325,7 @@ export async function runDiscovery(options: DiscoveryProcess, signal: AbortSigna
       cluster,
       others: others.kinds,
       revisions,
+      registration,
       remoteClusters,
       index,
       inputs,

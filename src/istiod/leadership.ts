@@ -16,6 +16,7 @@ import { distributeRoot } from './root-distribution.ts'
 import { selectedNamespaces } from './selected-namespaces.ts'
 import type { DiscoverySettings } from './settings.ts'
 import { writeConditions } from './status-writer.ts'
+import type { WorkloadRegistration } from './workload-registration/index.ts'
 
 export interface Leadership {
   readonly settings: DiscoverySettings
@@ -23,6 +24,7 @@ export interface Leadership {
   readonly cluster: Cluster
   readonly others: readonly OtherKind[]
   readonly revisions: Pick<Revisions, 'owns'>
+  readonly registration: Pick<WorkloadRegistration, 'sweep'>
   readonly remoteClusters: Pick<RemoteClusters, 'read' | 'subscribe'>
   readonly index: AmbientIndex
   readonly inputs: AmbientInputs
@@ -54,7 +56,20 @@ function leaseName({ revision }: Pick<DiscoverySettings, 'revision'>): string {
 }
 
 async function write(
-  { settings, client, cluster, others, revisions, remoteClusters, index, inputs, ca, problems, log }: Leadership,
+  {
+    settings,
+    client,
+    cluster,
+    others,
+    revisions,
+    registration,
+    remoteClusters,
+    index,
+    inputs,
+    ca,
+    problems,
+    log,
+  }: Leadership,
   signal: AbortSignal,
 ): Promise<void> {
   const allocation = settings.ambient.allocateAddresses
@@ -101,6 +116,7 @@ async function write(
         signal,
       ),
       ca.rotate(signal),
+      registration.sweep(signal),
       writeProblems(
         { client, problems, objects: checked, owns: revisions.owns, reporter: settings.podName, log },
         signal,

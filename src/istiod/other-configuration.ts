@@ -15,6 +15,8 @@ export interface OtherKind {
 
 export interface OtherConfiguration extends AsyncDisposable {
   readonly kinds: readonly OtherKind[]
+  /** The informer of one of these kinds. */
+  informer<T extends KubeObject>(resource: Resource): Informer<T>
   /** Resolves when every kind has been listed once. */
   readonly synced: Promise<void>
 }
@@ -67,5 +69,15 @@ export function followOtherConfiguration(options: OtherConfigurationOptions): Ot
   })
   const synced = Promise.all(reading).then(() => undefined)
   synced.catch(() => {})
-  return { kinds, synced, [Symbol.asyncDispose]: () => stack.disposeAsync() }
+  return {
+    kinds,
+    informer<T extends KubeObject>(resource: Resource) {
+      const kind = kinds.find((one) => one.resource.plural === resource.plural && one.resource.group === resource.group)
+      if (kind === undefined) throw new TypeError(`${resource.plural}.${resource.group} is not read here`)
+      // An informer holds the objects of its kind alone.
+      return kind.informer as Informer<T>
+    },
+    synced,
+    [Symbol.asyncDispose]: () => stack.disposeAsync(),
+  }
 }

@@ -106,6 +106,12 @@ export interface DiscoverySettings {
   readonly maxWorkloadTtlSeconds: number
   readonly leaderElection: boolean
   readonly writeStatus: boolean
+  readonly registration: {
+    readonly registers: boolean
+    readonly checksHealth: boolean
+    readonly validatesIdentity: boolean
+    readonly graceMs: number
+  }
   readonly addressRanges: { readonly ipv4Prefix: string; readonly ipv6Prefix: string }
   readonly ambient: AmbientSettings
 }
@@ -194,6 +200,12 @@ export function readSettings(
     maxWorkloadTtlSeconds: read.duration('MAX_WORKLOAD_CERT_TTL', 90 * day * 1000) / 1000,
     leaderElection: read.flag('ENABLE_LEADER_ELECTION', true),
     writeStatus: read.flag('AMBIENT_ENABLE_STATUS', true),
+    registration: {
+      registers: read.flag('PILOT_ENABLE_WORKLOAD_ENTRY_AUTOREGISTRATION', true),
+      checksHealth: read.flag('PILOT_ENABLE_WORKLOAD_ENTRY_HEALTHCHECKS', true),
+      validatesIdentity: read.flag('ISTIO_WORKLOAD_ENTRY_VALIDATE_IDENTITY', true),
+      graceMs: read.duration('PILOT_WORKLOAD_ENTRY_GRACE_PERIOD', 10_000),
+    },
     addressRanges: {
       ipv4Prefix: env.PILOT_IP_AUTOALLOCATE_IPV4_PREFIX || '240.240.0.0/16',
       ipv6Prefix: env.PILOT_IP_AUTOALLOCATE_IPV6_PREFIX || '2001:2::/48',

@@ -19,6 +19,7 @@ export interface XdsServiceOptions {
   readonly types: readonly ServedType[]
   readonly oneShots: readonly OneShotType[]
   readonly otherType: XdsServerOptions['otherType']
+  readonly attend: XdsServerOptions['attend']
   readonly authenticators: readonly Authenticator[]
   readonly requestOf: (call: Parameters<typeof requestOfCall>[0]) => AuthenticationRequest
   readonly version: string
@@ -53,6 +54,7 @@ export function createXdsService(options: XdsServiceOptions): XdsService {
     types: options.types,
     oneShots: options.oneShots,
     otherType: options.otherType,
+    attend: options.attend,
     authenticate: authenticated,
     checkNodeIdentity: settings.checkNodeIdentity,
     admitNode: (type) => {

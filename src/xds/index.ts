@@ -1,4 +1,5 @@
 // The xDS protocol: a server for any type that has a source of encoded resources. The client has an entry of its own, client/index.ts.
+export type { Attend, Attendance, AttendedClient, HealthReport } from './server/attendance.ts'
 export type { Connection } from './server/connection.ts'
 export { authorizeNode, type NodeType, nodeTypes, type ProxyNode, parseNode } from './server/node.ts'
 export { createPushLane, type PushLane, type QuietTimes, type Wave } from './server/push-lane.ts'

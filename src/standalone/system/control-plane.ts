@@ -32,6 +32,7 @@ export function controlPlane({ lateen, domain }: SystemSettings): KubeObject[] {
         resources: ['*'],
         verbs: [...read, 'update', 'patch'],
       },
+      { apiGroups: ['networking.istio.io'], resources: ['workloadentries'], verbs: ['create', 'delete'] },
       { apiGroups: ['apiextensions.k8s.io'], resources: ['customresourcedefinitions'], verbs: read },
       { apiGroups: ['admissionregistration.k8s.io'], resources: ['*'], verbs: [...read, 'update', 'patch'] },
       { apiGroups: ['authentication.k8s.io'], resources: ['tokenreviews'], verbs: ['create'] },

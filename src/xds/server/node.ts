@@ -17,6 +17,8 @@ export interface ProxyNode {
   readonly proxyId: string
   /** The namespace the proxy belongs to; empty when it doesn't say. */
   readonly namespace: string
+  /** `region/zone/subzone` as far as it says; empty when it doesn't. */
+  readonly locality: string
   readonly metadata: Readonly<Record<string, unknown>>
 }
 
@@ -36,7 +38,13 @@ export function parseNode(node: core.Node | undefined, mayDebug = false): ProxyN
   const instanceIps = textOf(metadata, 'INSTANCE_IPS').split(',')
   const ips = instanceIps.every((text) => isIP(text) !== 0) ? instanceIps : [ip]
   if (!ips.every((text) => isIP(text) !== 0)) throw invalid('no valid IP address in the service node id or metadata')
-  return { id: node.id, type, ips, proxyId, namespace: namespaceOf(metadata, domain), metadata }
+  const namespace = namespaceOf(metadata, domain)
+  return { id: node.id, type, ips, proxyId, namespace, locality: localityOf(node), metadata }
+}
+
+function localityOf({ locality }: core.Node): string {
+  const { region = '', zone = '', subZone = '' } = locality ?? {}
+  return [region, zone, subZone].join('/').replace(/\/+$/, '')
 }
 
 function namespaceOf(metadata: Readonly<Record<string, unknown>>, domain: string): string {

@@ -3,6 +3,7 @@ import { type Server, type ServerDuplexStream, status } from '@grpc/grpc-js'
 import type { MetricsRegistry, Scope } from '../../observability/index.ts'
 import type { core, discovery } from '../../proto/index.ts'
 import type { OneShotType, XdsClient } from '../types.ts'
+import { type Attend, attendStream, type HealthReport } from './attendance.ts'
 import { type Connection, createConnection, type Outlet, type Request } from './connection.ts'
 import { createFanOut } from './fan-out.ts'
 import { createXdsMetrics, type XdsMetrics } from './metrics.ts'
@@ -29,6 +30,8 @@ export interface XdsServerOptions {
   readonly checkNodeIdentity: boolean
   /** Throws a StreamError for nodes that are not served. */
   readonly admitNode?: (type: ProxyNode['type']) => void
+  /** Told of each client before it is served, and of its end. */
+  readonly attend?: Attend | undefined
   /** Further conditions than that the sources are synced. */
   readonly isReady?: () => boolean
   readonly controlPlane: string
@@ -115,20 +118,26 @@ export function createXdsServer(options: XdsServerOptions): XdsServer {
     const identities = await identitiesOf(call, authenticate)
     let connection: Connection | undefined
     let node: core.Node | undefined
+    const attendance = attendStream(options.attend, outlet)
     requests.start((request) => {
       node ??= request.message.node
       if (request.message.typeUrl === healthInformation) {
         if (connection === undefined) log.warn('health was told before the first request', { peer: call.getPeer() })
+        else attendance.whenAttended(() => attendance.health(healthIn(request.message)))
         return
       }
-      connection ??= connect(call, outlet, identities, parseNode(node, oneShots.has(request.message.typeUrl)))
-      connection.receive(request)
+      const known =
+        connection ?? connect(call, outlet, identities, parseNode(node, oneShots.has(request.message.typeUrl)))
+      if (connection === undefined) attendance.begin(known)
+      connection = known
+      attendance.whenAttended(() => known.receive(request))
     })
     call.on('close', end)
     call.on('cancelled', end)
     function end(): void {
       if (connection === undefined || !connections.delete(connection)) return
       metrics.clientRemoved()
+      attendance.end()
       connection.close()
       log.info('client disconnected', { client: connection.id })
     }
@@ -210,6 +219,10 @@ export function createXdsServer(options: XdsServerOptions): XdsServer {
       }
     },
   }
+}
+
+function healthIn({ errorDetail }: Request['message']): HealthReport {
+  return { isHealthy: errorDetail === undefined, message: errorDetail?.message ?? '' }
 }
 
 interface Requests {
