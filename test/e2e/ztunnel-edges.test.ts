@@ -143,4 +143,28 @@ suite('at the edges of a node proxy', { skip: canRunLab, timeout: 180_000 }, () 
     taken.close()
     await eventually(async () => (await readiness()) === 'ready\n', 'readiness')
   })
+
+  test('the node agent restarts again and again: pods are served all the while, and taken up where they were', async () => {
+    const open = await lab.connect('client', to)
+    ignoreErrors(open)
+    assert.equal(await say(open, 'before'), 'before')
+    for (let round = 0; round < 5; round += 1) {
+      lab.agentOf('n1').close()
+      assert.equal(await works(), true)
+      await lab.serveProxy('n1')
+      assert.equal(await say(open, `round ${round}`), `round ${round}`)
+    }
+    open.destroy()
+    const lines = clientProxy.log().split('\n')
+    assert.equal(lines.filter((line) => /pod proxy started.*uid-client/.test(line)).length, 1)
+  })
+
+  test('an agent that breaks the protocol is told so, connections may end, and the process ends with status 1', async () => {
+    assert.match(
+      await lab.agentOf('n1').completeSnapshot(),
+      /^failure to process message : pod snapshot received already$/,
+    )
+    assert.equal(await clientProxy.stopped(), 1)
+    assert.match(clientProxy.log(), /the node agent broke the protocol/)
+  })
 })

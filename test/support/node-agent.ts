@@ -18,6 +18,8 @@ export interface NodeAgent extends AsyncDisposable {
 export interface AgentConnection {
   add(pod: AgentPod): Promise<string>
   remove(uid: string): Promise<string>
+  /** Says that the snapshot is complete, which `serve` has said already. */
+  completeSnapshot(): Promise<string>
   close(): void
 }
 
@@ -56,11 +58,13 @@ export function listenNodeAgent(path: string): NodeAgent {
         const error = await add(pod)
         if (error !== '') throw new Error(error)
       }
-      const error = await say({ case: 'snapshotSent', value: create(zds.SnapshotSentSchema) })
+      const completeSnapshot = () => say({ case: 'snapshotSent', value: create(zds.SnapshotSentSchema) })
+      const error = await completeSnapshot()
       if (error !== '') throw new Error(error)
       return {
         add,
         remove: (uid) => say({ case: 'del', value: create(zds.DelWorkloadSchema, { uid }) }),
+        completeSnapshot,
         close: () => connection.close(),
       }
     },
