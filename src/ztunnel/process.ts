@@ -26,6 +26,7 @@ import {
   startPodProxy,
 } from './dataplane/index.ts'
 import { identityOf } from './decisions/index.ts'
+import { watchDescriptors } from './descriptors.ts'
 import { createDnsAnswerer, createExchange, createForwarder, parseResolvConf } from './dns/index.ts'
 import type { Workload } from './model.ts'
 import type { OnDemandAddresses } from './on-demand/index.ts'
@@ -60,6 +61,7 @@ export async function runZtunnel(
   else checkPortsAreFree({ ...dataPlaneOptions(config), dns: config.dnsProxyEnabled })
 
   await using stack = new AsyncDisposableStack()
+  stack.use(watchDescriptors({ limit: Number(descriptors.after), log }))
   const shutdown = new AbortController()
   const stopping = AbortSignal.any([signal, shutdown.signal])
   const registry = createMetricsRegistry()

@@ -19,7 +19,9 @@ export function authorizeConnection(
 ): AuthorizationDecision {
   const decision = authorize(context.services.state, request)
   const { rbacLog, log } = context.services
-  for (const policy of decision.missingPolicies) log.warn('policy of the workload is not known', { policy })
+  for (const policy of decision.missingPolicies) {
+    if (context.tracker.isNewlyMissed(policy)) log.warn('policy of the workload is not known', { policy })
+  }
   const level = context.options.policyLogLevel
   if (!rbacLog.writes(level)) return decision
   const id = parseTraceparent(traceparent)?.traceId

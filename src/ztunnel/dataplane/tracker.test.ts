@@ -116,3 +116,15 @@ test('it is empty when the last connection has ended, and judges nothing once it
   push(state, `policies: [${denyPort('p', 82)}]`)
   assert.deepEqual(cuts, [])
 })
+
+test('a policy that is missing is told once, until policies change', () => {
+  const { state, tracker } = world()
+  assert.deepEqual(
+    [tracker.isNewlyMissed('ns/p'), tracker.isNewlyMissed('ns/p'), tracker.isNewlyMissed('ns/q')],
+    [true, false, true],
+  )
+  push(state, `workloads: [${workload('ns/p')}]`)
+  assert.equal(tracker.isNewlyMissed('ns/p'), false)
+  push(state, `policies: [${denyPort('other', 80)}]`)
+  assert.equal(tracker.isNewlyMissed('ns/p'), true)
+})

@@ -21,6 +21,8 @@ export interface TrackedConnection {
 export interface ConnectionTracker {
   /** Until the returned function is called, the connection is cut when it must not go on. */
   track(connection: TrackedConnection): () => void
+  /** True the first time that a policy is missed, and again after policies have changed: once is enough to be told. */
+  isNewlyMissed(policy: string): boolean
   list(): readonly LiveConnection[]
   cutAll(error: ConnectionError): void
   cutRevoked(isRevoked: (chain: readonly X509Certificate[]) => boolean): void
@@ -39,9 +41,11 @@ export interface TrackerOptions {
 export function createConnectionTracker({ state, pod, onPolicyEnd }: TrackerOptions): ConnectionTracker {
   const tracked = new Set<TrackedConnection>()
   const waiting = new Set<() => void>()
+  const missed = new Set<string>()
   let workload: Workload | undefined = state.localWorkload(pod)
 
   const unsubscribe = state.onChange(({ policies }) => {
+    if (policies) missed.clear()
     const before = workload
     workload = state.localWorkload(pod) ?? workload
     if (workload === undefined || (!policies && workload === before)) return
@@ -63,6 +67,11 @@ export function createConnectionTracker({ state, pod, onPolicyEnd }: TrackerOpti
         for (const resolve of waiting) resolve()
         waiting.clear()
       }
+    },
+    isNewlyMissed(policy) {
+      if (missed.has(policy)) return false
+      missed.add(policy)
+      return true
     },
     list: () => [...tracked].map(({ live }) => live),
     cutAll(error) {
