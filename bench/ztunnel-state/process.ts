@@ -10,9 +10,9 @@ export interface Measured {
   readonly sharedMegabytes: number
   readonly applyMs: number
   readonly pushMegabytes: number
-  /** Of a thread's event loop while the push was applied, and in a second in which nothing was done. */
+  /** Of a thread's event loop while the push was applied, and while the main thread only counted for as long. */
   readonly longestStallMs: number
-  readonly idleStallMs: number
+  readonly comparedStallMs: number
 }
 
 const [workloads = 0, services = 0, readers = 0] = process.argv.slice(2).map(Number)
@@ -59,13 +59,13 @@ const pushBytes = update.reduce(
 globalThis.gc?.()
 const before = residentMegabytes()
 await ask('watch')
-await new Promise((resolve) => setTimeout(resolve, 1000))
-const idle = await ask('stop')
-await ask('watch')
 const startedAt = performance.now()
 for (const part of update) receive(part)
 const applyMs = performance.now() - startedAt
 const stalls = await ask('stop')
+await ask('watch')
+for (const until = performance.now() + applyMs; performance.now() < until; );
+const compared = await ask('stop')
 globalThis.gc?.()
 const measured: Measured = {
   grownMegabytes: residentMegabytes() - before,
@@ -73,7 +73,7 @@ const measured: Measured = {
   applyMs,
   pushMegabytes: pushBytes / 1e6,
   longestStallMs: longest(stalls),
-  idleStallMs: longest(idle),
+  comparedStallMs: longest(compared),
 }
 process.send?.(measured)
 if (process.send === undefined) process.stdout.write(`${JSON.stringify(measured)}\n`)
