@@ -1,6 +1,12 @@
 // The mesh as the node proxy knows it: applies pushes as a whole, in memory that all its threads read, and tells what changed.
 import { totalmem } from 'node:os'
-import { createSharedTables, type MemoryUsage, type SharedMemoryHandle } from '../../shared-memory/index.ts'
+import {
+  createSharedTables,
+  type MemoryUsage,
+  type SharedMemoryHandle,
+  type Standpoint,
+  type Transaction,
+} from '../../shared-memory/index.ts'
 import type { Policy, Service, Workload } from '../model.ts'
 import type { DecodedAddress } from './decode-address.ts'
 import type { MeshFollower, MeshPublication } from './follower.ts'
@@ -77,7 +83,18 @@ export function createMeshState(options: MeshStateOptions = {}): MeshState {
   const publishing = new Set<(publication: MeshPublication) => void>()
   const { node = '' } = options
   const isLocal = (workload: Workload): boolean => node === '' || workload.node === node
-  const write = createMeshWriter(isLocal)
+  const writer = createMeshWriter(isLocal)
+
+  function commit(change: (transaction: Transaction) => void): Standpoint {
+    try {
+      const standpoint = shared.commit(change)
+      writer.commit()
+      return standpoint
+    } catch (error) {
+      writer.abort()
+      throw error
+    }
+  }
 
   function apply(update: MeshUpdate): void {
     const changed = createNotes()
@@ -85,18 +102,19 @@ export function createMeshState(options: MeshStateOptions = {}): MeshState {
       all: listeners.size > 0,
       local: (workload: Workload) => localListeners.size > 0 && isLocal(workload),
     }
-    const standpoint = shared.commit((transaction) => {
-      const change = write(transaction, changed, wanted)
-      for (const one of update.services ?? []) change.putService(one)
-      for (const one of update.workloads ?? []) change.putWorkload(one)
-      for (const one of update.addresses ?? []) {
-        if (one.kind === 'workload') change.putWorkload(one.workload)
-        else change.putService(one.service)
-      }
-      for (const one of update.policies ?? []) change.putPolicy(one)
-      for (const key of update.removedAddresses ?? []) change.removeAddress(key)
-      for (const key of update.removedPolicies ?? []) change.removePolicy(key)
-    })
+    const standpoint = commit((transaction) =>
+      writer.write(transaction, changed, wanted, (push) => {
+        for (const one of update.services ?? []) push.putService(one)
+        for (const one of update.workloads ?? []) push.putWorkload(one)
+        for (const one of update.addresses ?? []) {
+          if (one.kind === 'workload') push.putWorkload(one.workload)
+          else push.putService(one.service)
+        }
+        for (const one of update.policies ?? []) push.putPolicy(one)
+        for (const key of update.removedAddresses ?? []) push.removeAddress(key)
+        for (const key of update.removedPolicies ?? []) push.removePolicy(key)
+      }),
+    )
     const { signal } = changed
     for (const listener of [...publishing]) listener({ ...standpoint, signal })
     following.signal(signal)

@@ -30,10 +30,9 @@ type StoredCommon = readonly [
 ]
 type StoredPlace = readonly [node: string, region: string, zone: string, subzone: string]
 
-/** The key is the uid. */
-export function storeWorkload(fields: FieldWriter, workload: Workload): Uint8Array {
-  const { locality, applicationTunnel: tunnel } = workload
-  const place: StoredPlace = [workload.node, locality.region, locality.zone, locality.subzone]
+/** What a workload has in common with others of its kind. */
+export function commonText(workload: Workload): string {
+  const { applicationTunnel: tunnel } = workload
   const common: StoredCommon = [
     workload.namespace,
     workload.network,
@@ -53,7 +52,15 @@ export function storeWorkload(fields: FieldWriter, workload: Workload): Uint8Arr
     workload.authorizationPolicies,
     [...workload.services].map(([key, ports]) => [key, [...ports]] as const),
   ]
+  return JSON.stringify(common)
+}
+
+/** The key is the uid. `common`: the place of the text above. */
+export function storeWorkload(fields: FieldWriter, workload: Workload, common: number): Uint8Array {
+  const { locality } = workload
+  const place: StoredPlace = [workload.node, locality.region, locality.zone, locality.subzone]
   fields.begin()
+  fields.number(common)
   fields.number(workload.capacity)
   fields.number(workload.status === 'Healthy' ? 1 : 0)
   fields.text(workload.name)
@@ -61,8 +68,14 @@ export function storeWorkload(fields: FieldWriter, workload: Workload): Uint8Arr
   fields.number(workload.addresses.length)
   for (const ip of workload.addresses) fields.text(ip)
   fields.text(JSON.stringify(place))
-  fields.text(JSON.stringify(common))
   return fields.finish()
+}
+
+/** The place of what a stored workload has in common with others. */
+export function commonPlace(view: TableView, leaf: number): number {
+  const fields = createFieldReader()
+  fields.open(view, leaf)
+  return fields.number()
 }
 
 /** How many different texts of each kind a thread keeps decoded. */
@@ -93,6 +106,7 @@ export function createWorkloadLoader(): (view: TableView, leaf: number) => Workl
 
   return (view, leaf) => {
     fields.open(view, leaf)
+    const common = commonOf(view.keyOf(fields.number()))
     const capacity = fields.number()
     const status = fields.number() === 1 ? 'Healthy' : 'Unhealthy'
     const name = fields.text()
@@ -100,7 +114,6 @@ export function createWorkloadLoader(): (view: TableView, leaf: number) => Workl
     const addresses: string[] = []
     for (let left = fields.number(); left > 0; left -= 1) addresses.push(fields.text())
     const { node, locality } = placeOf(fields.text())
-    const common = commonOf(fields.text())
     return { ...common, uid: view.keyOf(leaf), name, addresses, hostname, capacity, status, node, locality }
   }
 }

@@ -31,6 +31,8 @@ export const tables = {
   pods: 12,
   /** Namespace, '' for all → how many of its policies are ALLOW, and how many of those only look on. */
   allowPolicies: 13,
+  /** Texts that several workloads have in common; workloads name their places. */
+  texts: 14,
 }
 
 export const tableCount = Object.keys(tables).length

@@ -2,6 +2,7 @@
 import type { Transaction } from '../../shared-memory/index.ts'
 import type { Policy, Service, Workload } from '../model.ts'
 import { createFieldWriter } from './fields.ts'
+import { createSharedTexts } from './shared-texts.ts'
 import { createPolicyLoader } from './stored-policy.ts'
 import { createServiceLoader } from './stored-service.ts'
 import { createWorkloadLoader } from './stored-workload.ts'
@@ -36,22 +37,40 @@ export interface Wanted {
   local(workload: Workload): boolean
 }
 
-/** Returns the function that begins to write one push: what it changes is noted as it goes, as far as it is wanted. */
-export function createMeshWriter(isLocal: (workload: Workload) => boolean) {
+export interface PushWriter {
+  putWorkload(workload: Workload): void
+  putService(service: Service): void
+  putPolicy(policy: Policy): void
+  /** Of a workload, or else of a service. */
+  removeAddress(key: string): void
+  removePolicy(key: string): void
+}
+
+export interface MeshWriter {
+  /** Writes one push. What it changes is noted as it goes, as far as it is wanted. */
+  write(transaction: Transaction, changed: Notes, wanted: Wanted, fill: (push: PushWriter) => void): void
+  /** The transaction is complete. */
+  commit(): void
+  /** The transaction has failed. */
+  abort(): void
+}
+
+export function createMeshWriter(isLocal: (workload: Workload) => boolean): MeshWriter {
+  const texts = createSharedTexts()
   const fields = createFieldWriter()
   let order = 0
   const nextOrder = (): number => {
     order += 1
     return order
   }
-  const workloads = createWorkloadWriter(fields, isLocal, nextOrder)
+  const workloads = createWorkloadWriter(fields, texts, isLocal, nextOrder)
   const services = createServiceWriter(fields)
   const policies = createPolicyWriter(fields, nextOrder)
   const loadWorkload = createWorkloadLoader()
   const loadService = createServiceLoader()
   const loadPolicy = createPolicyLoader()
 
-  return (transaction: Transaction, changed: Notes, wanted: Wanted) => {
+  function pushWriter(transaction: Transaction, changed: Notes, wanted: Wanted): PushWriter {
     function placed<T>(
       table: number,
       key: string,
@@ -109,6 +128,15 @@ export function createMeshWriter(isLocal: (workload: Workload) => boolean) {
         notePolicy(key, policy, undefined)
       },
     }
+  }
+
+  return {
+    write(transaction, changed, wanted, fill) {
+      fill(pushWriter(transaction, changed, wanted))
+      texts.sweep(transaction)
+    },
+    commit: texts.commit,
+    abort: texts.abort,
   }
 }
 

@@ -2,7 +2,8 @@
 import type { Transaction } from '../../shared-memory/index.ts'
 import type { Workload } from '../model.ts'
 import type { FieldWriter } from './fields.ts'
-import { storeWorkload } from './stored-workload.ts'
+import type { SharedTexts } from './shared-texts.ts'
+import { commonPlace, commonText, storeWorkload } from './stored-workload.ts'
 import { accountKey, addressKey, hostnameKey, ordered, podKey, tables } from './tables.ts'
 import { movePlace } from './write-places.ts'
 
@@ -19,6 +20,7 @@ export interface WorkloadWriter {
 
 export function createWorkloadWriter(
   fields: FieldWriter,
+  texts: SharedTexts,
   isLocal: (workload: Workload) => boolean,
   nextOrder: () => number,
 ): WorkloadWriter {
@@ -50,11 +52,14 @@ export function createWorkloadWriter(
 
   return {
     put(transaction, workload, old) {
-      const leaf = transaction.put(tables.workloads, workload.uid, storeWorkload(fields, workload))
+      const common = texts.use(transaction, commonText(workload))
+      if (old !== undefined) texts.leave(commonPlace(transaction, old.leaf))
+      const leaf = transaction.put(tables.workloads, workload.uid, storeWorkload(fields, workload, common))
       link(transaction, old, { leaf, value: workload })
     },
     remove(transaction, old) {
       link(transaction, old, undefined)
+      texts.leave(commonPlace(transaction, old.leaf))
       transaction.remove(tables.workloads, old.value.uid)
     },
   }
