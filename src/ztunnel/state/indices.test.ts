@@ -196,10 +196,6 @@ test('every index answers as a look at everything does, for the writer and for a
         assertSame(state, model)
         assertSame(reader, behind)
       }
-      const accounts = { namespace: 'a', serviceAccount: 's', trustDomain: 'td' }
-      const local = [...model.workloads.values()].filter((candidate) => candidate.node === 'here')
-      const has = local.some((one) => Object.entries(accounts).every(([key, value]) => Reflect.get(one, key) === value))
-      assert.equal(state.hasLocalIdentity(accounts), has)
     }),
     { numRuns: 150 },
   )

@@ -10,15 +10,8 @@ import { createServiceEndpoints } from './service-endpoints.ts'
 import { createPolicyLoader } from './stored-policy.ts'
 import { createServiceLoader } from './stored-service.ts'
 import { createWorkloadLoader } from './stored-workload.ts'
-import { accountKey, addressKey, blockKey, hostnameKey, inOrder, placesOf, podKey, tables } from './tables.ts'
+import { addressKey, blockKey, hostnameKey, inOrder, placesOf, podKey, tables } from './tables.ts'
 import { isVisible, type MeshView, serviceKey } from './view.ts'
-
-export type LocalIdentity = Pick<Workload, 'trustDomain' | 'namespace' | 'serviceAccount'>
-
-export interface StoredMeshView extends MeshView {
-  /** Whether a workload of this node has the identity. */
-  hasLocalIdentity(identity: LocalIdentity): boolean
-}
 
 /** What a thread keeps decoded at most. */
 export interface ViewLimits {
@@ -29,7 +22,7 @@ export interface ViewLimits {
 
 export const usualLimits: ViewLimits = { things: 2000, endpoints: 30_000, policies: 20_000 }
 
-export function createMeshView(view: TableView, limits: ViewLimits = usualLimits): StoredMeshView {
+export function createMeshView(view: TableView, limits: ViewLimits = usualLimits): MeshView {
   const loadWorkload = createWorkloadLoader()
   const workloads = createLoaded(view, limits.things, loadWorkload)
   const services = createLoaded(view, limits.things, createServiceLoader())
@@ -105,10 +98,6 @@ export function createMeshView(view: TableView, limits: ViewLimits = usualLimits
       }
       return undefined
     },
-    hasLocalIdentity: (identity) =>
-      inOrder(view, view.find(tables.accounts, accountKey(identity))).some(
-        ({ place }) => workloads.peek(place).trustDomain === identity.trustDomain,
-      ),
     service,
     serviceByVip(network, ip, clientNamespace) {
       const exact = preferredService(servicesAt(view.find(tables.vips, addressKey(network, ip))), clientNamespace)

@@ -86,7 +86,7 @@ test('replacing the content reports what is gone', () => {
   })
   state.replace({})
   assert.deepEqual(removed, ['web'])
-  assert.equal(state.hasLocalIdentity({ trustDomain: '', namespace: 'shop', serviceAccount: 'web' }), false)
+  assert.equal(state.localWorkload(pod), undefined)
 })
 
 test('endpoints of a file come on top of those of the workloads, with their own health', () => {

@@ -11,7 +11,7 @@ import type { Policy, Service, Workload } from '../model.ts'
 import type { DecodedAddress } from './decode-address.ts'
 import type { MeshFollower, MeshPublication } from './follower.ts'
 import { createFollowing } from './following.ts'
-import { createMeshView, type LocalIdentity } from './mesh-view.ts'
+import { createMeshView } from './mesh-view.ts'
 import { tableCount, tables } from './tables.ts'
 import { policyKey, serviceKey } from './view.ts'
 import { createMeshWriter, createNotes, type Replaced } from './write-mesh.ts'
@@ -59,8 +59,6 @@ export interface MeshState extends MeshFollower {
   subscribe(listener: (change: MeshChange) => void): () => void
   /** The same of workloads of this node only. */
   subscribeLocal(listener: (changes: readonly Replaced<Workload>[]) => void): () => void
-  /** Whether a workload of this node still has the identity. */
-  hasLocalIdentity(identity: LocalIdentity): boolean
   /** For `openMeshReader`. */
   readonly memory: MeshMemory
   /** Calls the listener after each push with what the readers are to be told. Returns the function that ends it. */

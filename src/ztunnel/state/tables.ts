@@ -9,39 +9,34 @@ export const tables = {
   workloadAddresses: 1,
   /** Namespace and host name → places of workloads, the newest last. */
   workloadHostnames: 2,
-  /** Namespace and service account → map of the uids of this node's → place, order. */
-  accounts: 3,
   /** Key of a service → map of the uids of its workloads → place, order. */
-  members: 4,
+  members: 3,
   /** Key → service. */
-  services: 5,
+  services: 4,
   /** Host name in lower case → places of services, the first seen first. */
-  serviceHostnames: 6,
+  serviceHostnames: 5,
   /** Network and address → places of services, the first seen first. */
-  vips: 7,
+  vips: 6,
   /** Network and block → places of services, the first seen first. */
-  blocks: 8,
+  blocks: 7,
   /** Network → map of family and length → how many blocks there are. */
-  blockLengths: 9,
+  blockLengths: 8,
   /** Key → policy. */
-  policies: 10,
+  policies: 9,
   /** Namespace, '' for all, and what a connection must meet → map of the keys of policies → place, order. */
-  policyConditions: 11,
+  policyConditions: 10,
   /** Namespace, service account and name → places of this node's workloads, the newest last. */
-  pods: 12,
+  pods: 11,
   /** Namespace, '' for all → how many of its policies are ALLOW, and how many of those only look on. */
-  allowPolicies: 13,
+  allowPolicies: 12,
   /** Texts that several workloads have in common; workloads name their places. */
-  texts: 14,
+  texts: 13,
 }
 
 export const tableCount = Object.keys(tables).length
 
 /** An address and a block have no `/` before the last one, so that no two pairs have one key. */
 export const addressKey = (network: string, ip: string): string => `${network}/${ip}`
-
-export const accountKey = (one: { readonly namespace: string; readonly serviceAccount: string }): string =>
-  `${one.namespace}/${one.serviceAccount}`
 
 export const podKey = (one: {
   readonly namespace: string

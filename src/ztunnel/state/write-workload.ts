@@ -4,7 +4,7 @@ import type { Workload } from '../model.ts'
 import type { FieldWriter } from './fields.ts'
 import type { SharedTexts } from './shared-texts.ts'
 import { commonPlace, commonText, storeWorkload } from './stored-workload.ts'
-import { accountKey, addressKey, hostnameKey, ordered, podKey, tables } from './tables.ts'
+import { addressKey, hostnameKey, ordered, podKey, tables } from './tables.ts'
 import { movePlace } from './write-places.ts'
 
 export interface Placed<T> {
@@ -41,12 +41,11 @@ export function createWorkloadWriter(
     }
     const uid = (now ?? old)?.value.uid ?? ''
     const order = now === undefined ? 0 : nextOrder()
-    const maps = [[tables.accounts, accountKeys] as const, [tables.members, memberKeys] as const]
-    for (const [table, keysOf] of maps) {
-      const before = old === undefined ? noKeys : keysOf(old.value, isLocal)
-      const after = now === undefined ? noKeys : keysOf(now.value, isLocal)
-      for (const key of before) if (!after.includes(key)) transaction.removeFrom(table, key, uid)
-      for (const key of after) transaction.putIn(table, key, uid, ordered(now?.leaf ?? 0, order))
+    for (const key of old?.value.services.keys() ?? noKeys) {
+      if (now?.value.services.has(key) !== true) transaction.removeFrom(tables.members, key, uid)
+    }
+    for (const key of now?.value.services.keys() ?? noKeys) {
+      transaction.putIn(tables.members, key, uid, ordered(now?.leaf ?? 0, order))
     }
   }
 
@@ -77,8 +76,3 @@ const hostnameKeys = ({ namespace, hostname }: Workload): readonly string[] =>
 
 const podKeys = (workload: Workload, isLocal: (workload: Workload) => boolean): readonly string[] =>
   isLocal(workload) ? [podKey(workload)] : noKeys
-
-const accountKeys = (workload: Workload, isLocal: (workload: Workload) => boolean): readonly string[] =>
-  isLocal(workload) ? [accountKey(workload)] : noKeys
-
-const memberKeys = ({ services }: Workload): readonly string[] => [...services.keys()]
