@@ -1,7 +1,7 @@
 // The debug pages of the control plane: each a function from a query and what the caller may see to a value.
 import type { IncomingMessage } from 'node:http'
 import type { Authenticator } from '../ca/index.ts'
-import type { Graph } from '../collections/index.ts'
+import { type Graph, pictureOf } from '../collections/index.ts'
 import type { ProblemLog } from '../config/index.ts'
 import { problemText } from '../config/index.ts'
 import { type AmbientIndex, type AmbientInputs, placeText, viewAmbient } from '../discovery/ambient/index.ts'
@@ -69,8 +69,8 @@ export function debugPages(sources: DebugSources): DebugPages {
         .map((connection) => syncOf(connection, sources))
     }),
     config_dump: (query, caller) => configDump(sources, query, caller),
-    krtz: page(() => graph.describe()),
-    collections: page(() => graph.describe()),
+    krtz: (query) => collectionsOf(graph, query),
+    collections: (query) => collectionsOf(graph, query),
     resourcesz: page(() => resourcesOf(sources.sources)),
     ambientz: page(() => viewAmbient(index)),
     authorizationz: page(() => viewAmbient(index).policies),
@@ -122,6 +122,14 @@ export function debugRoutes(options: DebugOptions): (path: string) => Route | un
       return textReply(caller.status, caller.status === 401 ? 'authentication required\n' : 'forbidden\n')
     }
   }
+}
+
+/** The collections one by one, or as a picture of which reads which. */
+function collectionsOf(graph: Graph, query: URLSearchParams): Reply {
+  const collections = graph.describe()
+  return query.has('picture')
+    ? textReply(200, `${pictureOf(collections)}\n`)
+    : jsonReply(collections, query.has('pretty'))
 }
 
 /** Mesh networks as they are written, and the gateways that node proxies use. */

@@ -3,6 +3,7 @@ import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { test } from 'node:test'
+import { dataflowPicture, withPicture } from '../../test/support/dataflow-picture.ts'
 
 const root = join(import.meta.dirname, '../..')
 const read = (path: string): string => readFileSync(join(root, path), 'utf8')
@@ -44,4 +45,9 @@ test('its metrics exist', () => {
     .join('\n')
   const section = page.slice(page.indexOf('## Metrics'))
   for (const name of named(/`((?:pilot|istiod|remote)_\w+)`/g, section)) assert.match(sources, new RegExp(`'${name}'`))
+})
+
+test('the picture of the dataflow is that of the dataflow', () => {
+  const architecture = read('docs/architecture.md')
+  assert.equal(architecture, withPicture(architecture, dataflowPicture()), 'npm run picture draws it anew')
 })
