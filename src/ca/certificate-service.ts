@@ -89,6 +89,7 @@ export function createCertificateService(options: CertificateServiceOptions): Ce
   function acceptedCaller(outcome: Authentication, request: AuthenticationRequest): Caller {
     if (outcome.kind === 'accepted') return outcome.caller
     metrics.authenticationFailures.inc()
+    if (outcome.isNameless) metrics.identityErrors.inc()
     audit.warn('certificate refused', { peer: request.peerAddress, reason: outcome.reasons.join('; ') })
     throw new CertificateRefusal(status.UNAUTHENTICATED, 'request authenticate failure')
   }

@@ -204,6 +204,7 @@ export async function runDiscovery(options: DiscoveryProcess, signal: AbortSigna
     await untilAborted(Promise.all([cluster.synced, others.synced, remoteClusters.settled]), ending)
     inputs.markSynced()
     await untilAborted(index.whenSynced, ending)
+    countServices(metrics, () => index.services.size)
     // Not before: a gateway whose Service is not read yet only seems to lead nowhere.
     stack.defer(logUnusedGateways(index, log))
     log.info('configuration is read', { server: client.server })
@@ -363,6 +364,11 @@ function describeProcess(metrics: MetricsRegistry, version: string): void {
     .set(1)
   const uptime = metrics.gauge({ name: 'istiod_uptime_seconds', help: 'Current istiod server uptime in seconds' })
   metrics.beforeCollect(() => uptime.with({}).set(process.uptime()))
+}
+
+function countServices(metrics: MetricsRegistry, count: () => number): void {
+  const services = metrics.gauge({ name: 'pilot_services', help: 'Total services known to pilot.' }).with({})
+  metrics.beforeCollect(() => services.set(count()))
 }
 
 function nodeAuthorizers(

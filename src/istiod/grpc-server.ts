@@ -24,6 +24,8 @@ type Settings = Pick<
   | 'plainGrpcAddress'
 >
 
+const latecomersMs = 200
+
 /** Listens with the serving certificate, and with each that follows it. */
 export async function serveGrpc(
   settings: Settings,
@@ -74,17 +76,20 @@ async function listen(
   })
   return {
     port: bound,
-    async close(graceMs) {
-      await new Promise<void>((resolve) => {
-        const timer = setTimeout(() => {
+    close: (graceMs) =>
+      new Promise((resolve) => {
+        const force = setTimeout(() => {
           server.forceShutdown()
-          resolve()
+          end()
         }, graceMs)
-        server.tryShutdown(() => {
-          clearTimeout(timer)
+        // Whoever was still shaking hands when the others were told to leave is told then.
+        const again = setInterval(() => server.tryShutdown(() => {}), latecomersMs)
+        const end = (): void => {
+          clearTimeout(force)
+          clearInterval(again)
           resolve()
-        })
-      })
-    },
+        }
+        server.tryShutdown(end)
+      }),
   }
 }

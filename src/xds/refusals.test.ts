@@ -4,6 +4,7 @@ import { once } from 'node:events'
 import { type AddressInfo, createServer } from 'node:net'
 import { describe, test } from 'node:test'
 import { createTestPki } from '../../test/support/test-pki.ts'
+import { createMetricsRegistry } from '../observability/index.ts'
 import { address, authorization, log, nodeId, pki, startClient, startServer } from './test-streams.ts'
 import { createMemorySource } from './testing.ts'
 
@@ -71,4 +72,20 @@ describe('a server that accepts and says nothing', { timeout: 20_000 }, () => {
     silent.close()
     await once(silent, 'close')
   })
+})
+
+test('more streams at once than are taken wait or are told to come again, and all get in', {
+  timeout: 20_000,
+}, async () => {
+  const metrics = createMetricsRegistry()
+  await using server = await startServer(undefined, { streamsPerSecond: 10, metrics })
+  const reasons: string[] = []
+  const clients = Array.from({ length: 25 }, () =>
+    startClient(server.port, {
+      log: { ...log, log: (_level, _message, fields) => void reasons.push(String(fields?.reason)) },
+    }),
+  )
+  await Promise.all(clients.map(({ client }) => client.synced))
+  assert.ok(reasons.some((reason) => /request rate limit exceeded: 10 new streams a second/.test(reason)))
+  for (const client of clients) await client[Symbol.asyncDispose]()
 })

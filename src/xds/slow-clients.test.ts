@@ -6,6 +6,7 @@ import { setImmediate } from 'node:timers/promises'
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 import { status } from '@grpc/grpc-js'
+import { createMetricsRegistry, renderMetrics } from '../observability/index.ts'
 import { address, condition, namesOf, pki, stallingProxy, startClient, startServer } from './test-streams.ts'
 
 setFlagsFromString('--expose-gc')
@@ -50,7 +51,8 @@ describe('a caller who has not proved anything', { timeout: 20_000 }, () => {
 
 describe('a client that never reads', { timeout: 60_000 }, () => {
   test('costs no more than what there is, and no other client any time, while ten thousand changes happen', async () => {
-    await using server = await startServer()
+    const metrics = createMetricsRegistry()
+    await using server = await startServer(undefined, { metrics })
     const stalled = await stallingProxy(server.port)
     await using silent = startClient(stalled.port)
     await using other = startClient(server.port)
@@ -91,5 +93,10 @@ describe('a client that never reads', { timeout: 60_000 }, () => {
     assert.ok(typical < 500, `a change took ${typical} ms`)
     assert.equal(namesOf(silent.updates).length, 0)
     await stalled.close()
+    await condition(() => server.xds.connections().length === 1)
+    const page = await renderMetrics(metrics, 'text')
+    assert.match(page, /pilot_xds_pushes\{type="wds_senderr"\} [1-9]/)
+    assert.match(page, /pilot_xds_push_time_count\{type="wds"\} [1-9]/)
+    assert.match(page, /pilot_xds_recv_max [1-9]/)
   })
 })

@@ -1,105 +1,13 @@
 // Two replicas of the control plane as processes against one API server: they serve the same, one of them writes, and the loss of
 // one under traffic costs its clients only what changed meanwhile.
 import assert from 'node:assert/strict'
-import { type ChildProcess, spawn } from 'node:child_process'
-import { once } from 'node:events'
-import { connect, createServer, type Socket } from 'node:net'
-import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import { type KubeObject, resources } from '../../src/api/index.ts'
 import { createKubeClient, type KubeClient } from '../../src/kube/index.ts'
 import { type ApiProcess, startApiProcess } from '../support/api-process.ts'
 import { createRunningPod, meshRoots, namespaceNamed, tokenOf } from '../support/cluster-objects.ts'
-import { freePort } from '../support/free-port.ts'
+import { balance, type Replica, startReplica } from '../support/replicas.ts'
 import { type Held, observeXds, type XdsObserver } from '../support/xds-observer.ts'
-
-const program = join(import.meta.dirname, '../../src/commands/main.ts')
-
-interface Replica {
-  readonly name: string
-  readonly port: number
-  kill(): Promise<void>
-}
-
-async function startReplica(kubeconfig: string, name: string): Promise<Replica> {
-  const [port, http] = [await freePort(), await freePort()]
-  const flags = ['--kubeconfig', kubeconfig, '--secureGRPCAddr', `127.0.0.1:${port}`, '--httpAddr', `127.0.0.1:${http}`]
-  const child: ChildProcess = spawn(
-    process.execPath,
-    [
-      program,
-      'discovery',
-      ...flags,
-      '--monitoringAddr',
-      '127.0.0.1:0',
-      '--ctrlz_port',
-      '0',
-      '--meshConfig',
-      `${kubeconfig}.none`,
-    ],
-    {
-      stdio: ['ignore', 'pipe', 'inherit'],
-      env: { ...process.env, POD_NAME: name, ROOT_CA_DIR: `${kubeconfig}.none` },
-    },
-  )
-  let said = ''
-  const ready = Promise.withResolvers<void>()
-  child.stdout?.setEncoding('utf8').on('data', (text: string) => {
-    said += text
-    if (/\tready\t/.test(said)) ready.resolve()
-  })
-  child.once('exit', (code) => ready.reject(new Error(`${name} ended with ${code}:\n${said}`)))
-  await ready.promise
-  return {
-    name,
-    port,
-    async kill() {
-      if (child.exitCode !== null || child.signalCode !== null) return
-      const ended = once(child, 'exit')
-      child.kill('SIGKILL')
-      await ended
-    },
-  }
-}
-
-/** What a Service is to its clients: one address before all replicas; connections to a dead one go to the next. */
-async function balance(replicas: readonly Replica[]) {
-  const sockets = new Set<Socket>()
-  const server = createServer((from) => {
-    const attempt = (at: number): void => {
-      const replica = replicas[at]
-      if (replica === undefined) {
-        from.destroy()
-        return
-      }
-      const to = connect(replica.port, '127.0.0.1')
-      to.once('error', () => {
-        to.destroy()
-        if (to.bytesRead === 0 && to.readyState !== 'open' && !from.destroyed) attempt(at + 1)
-      })
-      to.once('connect', () => {
-        from.pipe(to).pipe(from)
-        to.once('close', () => from.destroy())
-        from.once('close', () => to.destroy())
-      })
-      sockets.add(to)
-    }
-    from.on('error', () => from.destroy())
-    sockets.add(from)
-    attempt(0)
-  })
-  server.listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  const at = server.address()
-  return {
-    port: typeof at === 'object' && at !== null ? at.port : 0,
-    async close() {
-      for (const socket of sockets) socket.destroy()
-      server.close()
-      await once(server, 'close')
-    },
-  }
-}
 
 const nodeProxy = (port: number, roots: string, token: string): XdsObserver =>
   observeXds(port, {

@@ -24,12 +24,13 @@ test('the first authenticator that accepts decides; nobody is accepted without a
   assert.deepEqual(await authenticate([refusing, empty], request()), {
     kind: 'refused',
     reasons: ['a: no', 'b: no identity'],
+    isNameless: true,
   })
   assert.deepEqual(await authenticate([refusing, accepting], request()), {
     kind: 'accepted',
     caller: { identities: ['x'], source: 'oidc' },
   })
-  assert.deepEqual(await authenticate([], request()), { kind: 'refused', reasons: [] })
+  assert.deepEqual(await authenticate([], request()), { kind: 'refused', reasons: [], isNameless: false })
 })
 
 test('a service account subject has exactly four parts, none empty', () => {

@@ -30,7 +30,12 @@ export class AuthenticationError extends Error {
 export type Authentication =
   | { readonly kind: 'accepted'; readonly caller: Caller }
   /** For the log only: a caller is not told why. */
-  | { readonly kind: 'refused'; readonly reasons: readonly string[] }
+  | {
+      readonly kind: 'refused'
+      readonly reasons: readonly string[]
+      /** One authenticator knew the caller, but no identity of it. */
+      readonly isNameless: boolean
+    }
 
 /** Never rejects. A caller without any identity is not accepted. */
 export async function authenticate(
@@ -38,16 +43,18 @@ export async function authenticate(
   request: AuthenticationRequest,
 ): Promise<Authentication> {
   const reasons: string[] = []
+  let isNameless = false
   for (const authenticator of authenticators) {
     try {
       const caller = await authenticator.authenticate(request)
       if (caller.identities.length > 0) return { kind: 'accepted', caller }
+      isNameless = true
       reasons.push(`${authenticator.name}: no identity`)
     } catch (error) {
       reasons.push(`${authenticator.name}: ${error instanceof Error ? error.message : String(error)}`)
     }
   }
-  return { kind: 'refused', reasons }
+  return { kind: 'refused', reasons, isNameless }
 }
 
 /** The bearer token among the values of the authorization header. Throws an AuthenticationError. */

@@ -28,8 +28,8 @@ export type Request =
 
 /** The other end of the stream. */
 export interface Outlet {
-  /** `done` is called when the bytes have left this process or the stream is dead. */
-  write(message: Buffer, done: () => void): void
+  /** `done` is called when the bytes have left this process or the stream is dead; `isLost`: before they had left. */
+  write(message: Buffer, done: (isLost: boolean) => void): void
   /** Stops and resumes the flow of requests. */
   hold(on: boolean): void
   fail(error: unknown): void
@@ -55,6 +55,10 @@ export interface ConnectionOptions {
 
 export interface ConnectionEvents {
   sent(typeUrl: string, bytes: number): void
+  /** A response was put together in so long. */
+  built(typeUrl: string, ms: number): void
+  /** A response could not be delivered. */
+  lost(typeUrl: string): void
   stale(typeUrl: string): void
   rejected(typeUrl: string, node: string, message: string): void
   /** A message took so long to leave. */
@@ -229,8 +233,9 @@ export function createConnection(options: ConnectionOptions): Connection {
     sending = true
     options.budget.enter((sent) => {
       let startedAt: number | undefined
-      const done = (): void => {
-        if (startedAt !== undefined) events.left(performance.now() - startedAt)
+      const done = (isLost = false): void => {
+        if (isLost) events.lost(watch.type.source.typeUrl)
+        else if (startedAt !== undefined) events.left(performance.now() - startedAt)
         sent()
         sending = false
         pump()
@@ -240,6 +245,7 @@ export function createConnection(options: ConnectionOptions): Connection {
         done()
         return 0
       }
+      const beganAt = performance.now()
       try {
         const now = content()
         if (now === undefined) {
@@ -248,6 +254,7 @@ export function createConnection(options: ConnectionOptions): Connection {
         }
         const message = encode(watch, now)
         startedAt = performance.now()
+        events.built(watch.type.source.typeUrl, startedAt - beganAt)
         if (behind?.isStarted === false) {
           behind.isStarted = true
           events.queued(startedAt - behind.noted)

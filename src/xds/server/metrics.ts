@@ -9,6 +9,8 @@ export interface XdsMetrics {
   clientAdded(): void
   clientRemoved(): void
   internalError(): void
+  /** A request of so many bytes. */
+  received(bytes: number): void
 }
 
 const shortNames: Readonly<Record<string, string>> = {
@@ -68,6 +70,16 @@ export function createXdsMetrics(registry: MetricsRegistry, version: string): Xd
     'Seconds between a change and a client having been sent all that follows from it.',
     coarse,
   )
+  const largest = registry
+    .gauge({ name: 'pilot_xds_recv_max', help: 'The size of the largest XDS request, in bytes.' })
+    .with({})
+  let largestSeen = 0
+  const buildTime = registry.histogram<'type'>({
+    name: 'pilot_xds_push_time',
+    help: 'Seconds it took to put a message together.',
+    labels: ['type'],
+    bounds: fine,
+  })
   const triggers = registry.counter<'type'>({
     name: 'pilot_push_triggers',
     help: 'Total number of times a push was triggered, by the type that changed.',
@@ -80,6 +92,8 @@ export function createXdsMetrics(registry: MetricsRegistry, version: string): Xd
         pushes.with(labels(typeUrl)).inc()
         sizes.with(labels(typeUrl)).observe(bytes)
       },
+      built: (typeUrl, ms) => buildTime.with(labels(typeUrl)).observe(ms / 1000),
+      lost: (typeUrl) => pushes.with({ type: `${labels(typeUrl).type}_senderr` }).inc(),
       stale: (typeUrl) => expired.with(labels(typeUrl)).inc(),
       rejected: (typeUrl) => rejects.with(labels(typeUrl)).inc(),
       left: sendTime,
@@ -93,5 +107,10 @@ export function createXdsMetrics(registry: MetricsRegistry, version: string): Xd
     clientAdded: () => clients.with({ version }).inc(),
     clientRemoved: () => clients.with({ version }).dec(),
     internalError: () => internal.with({}).inc(),
+    received(bytes) {
+      if (bytes <= largestSeen) return
+      largestSeen = bytes
+      largest.set(bytes)
+    },
   }
 }

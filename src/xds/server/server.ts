@@ -10,7 +10,7 @@ import { createXdsMetrics, type XdsMetrics } from './metrics.ts'
 import { authorizeNode, type ProxyNode, parseNode } from './node.ts'
 import { createPushLane, type QuietTimes, type Wave } from './push-lane.ts'
 import { createSendBudget } from './send-budget.ts'
-import { type DeltaCall, discoveryService, type SotwCall } from './service.ts'
+import { type DeltaCall, discoveryServiceOf, type SotwCall } from './service.ts'
 import { sharedListOf } from './shared-content.ts'
 import { StreamError } from './stream-error.ts'
 import { createStreamRate } from './stream-rate.ts'
@@ -196,7 +196,7 @@ export function createXdsServer(options: XdsServerOptions): XdsServer {
 
   return {
     addTo(server, authenticate = options.authenticate) {
-      server.addService(discoveryService, {
+      server.addService(discoveryServiceOf(metrics.received), {
         DeltaAggregatedResources: (call: DeltaCall) => serve('delta', call, authenticate),
         StreamAggregatedResources: (call: SotwCall) => serve('sotw', call, authenticate),
       })
@@ -254,14 +254,15 @@ function outletOf(call: AnyCall, refuse: (error: unknown) => void): Outlet {
   return {
     write(message, done) {
       let finished = false
-      const finish = (): void => {
+      const finish = (isLost: boolean): void => {
         if (finished) return
         finished = true
-        call.off('close', finish)
-        done()
+        call.off('close', lose)
+        done(isLost)
       }
-      call.once('close', finish)
-      call.write(message, finish)
+      const lose = (): void => finish(true)
+      call.once('close', lose)
+      call.write(message, (error?: Error | null) => finish(error !== null && error !== undefined))
     },
     hold(on) {
       if (on) call.pause()

@@ -32,7 +32,7 @@ export function connectClient(
   nodeName = '',
 ): TestClient {
   const messages: Message[] = []
-  let waiting: (() => void) | undefined
+  let waiting: ((isLost: boolean) => void) | undefined
   let overlaps = 0
   const connection = createConnection({
     id: 'c',
@@ -60,6 +60,8 @@ export function connectClient(
     nextVersion: () => 'v',
     events: {
       sent: () => {},
+      built: () => {},
+      lost: () => {},
       stale: () => {},
       rejected: () => {},
       left: () => {},
@@ -85,13 +87,13 @@ export function connectClient(
     arriveOne() {
       const done = waiting
       waiting = undefined
-      done?.()
+      done?.(false)
     },
     arrive() {
       while (waiting !== undefined) {
         const done = waiting
         waiting = undefined
-        done()
+        done(false)
       }
     },
   }
