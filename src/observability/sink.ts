@@ -26,6 +26,8 @@ export interface FdSinkOptions {
 const batchLength = 64 * 1024
 const retryMs = 20
 const lastRetries = 25
+/** Soon after a write, lines are gathered for so long: a write for each turn of the event loop costs more than what it logs. */
+const gatherMs = 20
 
 /** A sink on a file descriptor. Node writes to pipes synchronously through process.stdout; this one writes from the thread pool. */
 export function createFdSink(options: FdSinkOptions): LogSink {
@@ -41,6 +43,7 @@ export function createFdSink(options: FdSinkOptions): LogSink {
   let dropped = 0
   let reported = 0
   let writing: Promise<void> | undefined
+  let writtenAt = Number.NEGATIVE_INFINITY
   let inFlight: Buffer = Buffer.alloc(0)
 
   function takeBatch(): number {
@@ -65,7 +68,8 @@ export function createFdSink(options: FdSinkOptions): LogSink {
   }
 
   async function drain(): Promise<void> {
-    await Promise.resolve()
+    if (performance.now() - writtenAt < gatherMs) await delay(gatherMs)
+    else await Promise.resolve()
     while (queue.length > 0) {
       const lines = takeBatch()
       while (inFlight.length > 0) {
@@ -78,6 +82,7 @@ export function createFdSink(options: FdSinkOptions): LogSink {
         }
       }
     }
+    writtenAt = performance.now()
     writing = undefined
   }
 
