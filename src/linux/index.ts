@@ -10,14 +10,13 @@ export {
   createSocket,
   descriptorOf,
   isReset,
-  type KeepaliveOptions,
   type OriginalDestination,
   originalDestination,
   setMark,
-  tuneTcp,
 } from './socket.ts'
 export type {
   CreatedSocket,
+  KeepaliveOptions,
   NetworkNamespace,
   SeqpacketConnection,
   SeqpacketListener,

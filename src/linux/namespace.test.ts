@@ -10,7 +10,6 @@ import {
   openNetworkNamespace,
   originalDestination,
   runInNamespace,
-  tuneTcp,
 } from './index.ts'
 
 const root = process.getuid?.() === 0 && process.platform === 'linux'
@@ -103,7 +102,6 @@ suite('network namespaces', { skip: root ? false : 'creating network namespaces 
         kind: 'tracked',
         address: { ip: '198.51.100.77', port: 80 },
       })
-      tuneTcp(descriptor, { timeSeconds: 180, intervalSeconds: 180, retries: 9, userTimeout: true })
       socket.destroy()
       client.destroy()
       assert.equal(descriptorOf(socket), undefined)
@@ -111,6 +109,26 @@ suite('network namespaces', { skip: root ? false : 'creating network namespaces 
       await new Promise((resolve) => server.close(resolve))
     }
   })
+})
+
+test('what a listener accepts has its keepalive', { skip: process.platform !== 'linux' }, async () => {
+  const keepalive = { timeSeconds: 170, intervalSeconds: 60, retries: 9, userTimeout: true }
+  const { fd } = createSocket({ family: 4, type: 'stream', tcp: { keepalive }, bind: { ip: '127.0.0.1', port: 0 } })
+  const server = net.createServer()
+  await new Promise<void>((resolve) => server.listen({ fd }, resolve))
+  try {
+    const { port } = server.address() as net.AddressInfo
+    const accepted = new Promise<net.Socket>((resolve) => server.once('connection', resolve))
+    const client = net.connect(port, '127.0.0.1')
+    const socket = await accepted
+    // The timer that the kernel shows for a socket at rest is that of its keepalive, in minutes and seconds.
+    const shown = execFileSync('ss', ['-tnoH', 'state', 'established', 'sport', '=', `:${port}`], { encoding: 'utf8' })
+    assert.match(shown, /timer:\(keepalive,2min\d\d?sec,0\)/)
+    socket.destroy()
+    client.destroy()
+  } finally {
+    await new Promise((resolve) => server.close(resolve))
+  }
 })
 
 test('a failed call names the call and the errno', () => {

@@ -6,7 +6,7 @@ import * as c from './constants.ts'
 import { LinuxError } from './errors.ts'
 import { checked, libc } from './libc.ts'
 import { runInNamespace } from './namespace.ts'
-import type { CreatedSocket, NetworkNamespace, SocketOptions } from './types.ts'
+import type { CreatedSocket, KeepaliveOptions, NetworkNamespace, SocketOptions } from './types.ts'
 
 /** Creates a socket as described, inside `namespace` where one is given. The socket stays there. Throws a LinuxError. */
 export function createSocket(options: SocketOptions, namespace?: NetworkNamespace): CreatedSocket {
@@ -33,6 +33,7 @@ function configure(fd: number, options: SocketOptions): boolean {
     setOption(fd, c.SOL_IP, c.IP_FREEBIND, 1)
     if (v6) setOption(fd, c.SOL_IPV6, c.IPV6_FREEBIND, 1)
   }
+  if (options.tcp !== undefined) tuneTcp(fd, options.tcp.keepalive)
   const transparent = options.transparent !== undefined && setTransparent(fd, v6, options.transparent === 'required')
   if (options.bind !== undefined) {
     // A source address for a connection: the port is then chosen at connect, unique per destination rather than per host.
@@ -60,16 +61,8 @@ export function setMark(fd: number, mark: number): void {
   setOption(fd, c.SOL_SOCKET, c.SO_MARK, mark, `failed to set socket mark: is CAP_NET_ADMIN missing?`)
 }
 
-export interface KeepaliveOptions {
-  readonly timeSeconds: number
-  readonly intervalSeconds: number
-  readonly retries: number
-  /** Also bounds how long sent data may stay unacknowledged: time + retries × interval. */
-  readonly userTimeout: boolean
-}
-
 /** TCP keepalive as given, and TCP_NODELAY. */
-export function tuneTcp(fd: number, keepalive: KeepaliveOptions | undefined): void {
+function tuneTcp(fd: number, keepalive: KeepaliveOptions | undefined): void {
   setOption(fd, c.SOL_TCP, c.TCP_NODELAY, 1)
   if (keepalive === undefined) return
   const { timeSeconds, intervalSeconds, retries } = keepalive
@@ -93,22 +86,23 @@ export function originalDestination(fd: number): OriginalDestination {
   return address === undefined ? { kind: 'untracked' } : { kind: 'tracked', address }
 }
 
+/** Each call is over before the next begins, so that all of a thread can share these. */
+const answer = Buffer.alloc(28)
+const answerLength = Buffer.alloc(4)
+const optionValue = Buffer.alloc(4)
+
 function queryOriginalDestination(fd: number, level: number, size: number): IpAddress | undefined {
-  const value = Buffer.alloc(size)
-  const length = Buffer.alloc(4)
-  length.writeUInt32LE(size)
-  if (libc().getsockopt(fd, level, c.SO_ORIGINAL_DST, value, length) !== 0) return undefined
-  return decodeIpAddress(value)
+  answerLength.writeUInt32LE(size)
+  if (libc().getsockopt(fd, level, c.SO_ORIGINAL_DST, answer, answerLength) !== 0) return undefined
+  return decodeIpAddress(answer)
 }
 
 const tcpStateClosed = 7
 
 /** True once the peer has reset the TCP connection: told without reading from it. */
 export function isReset(fd: number): boolean {
-  const info = Buffer.alloc(8)
-  const length = Buffer.alloc(4)
-  length.writeUInt32LE(info.length)
-  return libc().getsockopt(fd, c.SOL_TCP, c.TCP_INFO, info, length) === 0 && info[0] === tcpStateClosed
+  answerLength.writeUInt32LE(8)
+  return libc().getsockopt(fd, c.SOL_TCP, c.TCP_INFO, answer, answerLength) === 0 && answer[0] === tcpStateClosed
 }
 
 /** The descriptor below a connected Node socket. Undefined once it is closed. */
@@ -120,9 +114,8 @@ export function descriptorOf(socket: Socket): number | undefined {
 }
 
 function setOption(fd: number, level: number, name: number, value: number, detail?: string): void {
-  const bytes = Buffer.alloc(4)
-  bytes.writeInt32LE(value)
-  if (libc().setsockopt(fd, level, name, bytes, 4) !== 0) {
+  optionValue.writeInt32LE(value)
+  if (libc().setsockopt(fd, level, name, optionValue, 4) !== 0) {
     throw new LinuxError('setsockopt', libc().errno(), detail ?? `level ${level} option ${name}`)
   }
 }

@@ -7,6 +7,14 @@ export interface NetworkNamespace extends Disposable {
   readonly device: bigint
 }
 
+export interface KeepaliveOptions {
+  readonly timeSeconds: number
+  readonly intervalSeconds: number
+  readonly retries: number
+  /** Also bounds how long sent data may stay unacknowledged: time + retries × interval. */
+  readonly userTimeout: boolean
+}
+
 export interface SocketOptions {
   /** IPv4 or IPv6 (IPv6 sockets are dual-stack unless v6Only). */
   readonly family: 4 | 6
@@ -18,6 +26,8 @@ export interface SocketOptions {
   readonly freebind?: boolean
   readonly reusePort?: boolean
   readonly reuseAddress?: boolean
+  /** Of a TCP socket: TCP_NODELAY, and keepalive where it is given. What a listener accepts has the same. */
+  readonly tcp?: { readonly keepalive: KeepaliveOptions | undefined }
   readonly bind?: { readonly ip: string; readonly port: number }
 }
 

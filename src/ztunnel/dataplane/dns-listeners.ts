@@ -6,7 +6,7 @@ import { createSocket, runInNamespace } from '../../linux/index.ts'
 import type { SocketAddress } from '../model.ts'
 import { canonicalIp, formatAddress } from '../state/index.ts'
 import type { PodContext } from './pod-context.ts'
-import { listenTcp, remoteAddressOf, tuneAccepted } from './sockets.ts'
+import { listenTcp, remoteAddressOf } from './sockets.ts'
 import type { DnsAnswerer } from './types.ts'
 
 const idleMs = 5_000
@@ -30,6 +30,7 @@ export async function listenDns(context: PodContext, dns: DnsAnswerer): Promise<
             mark: options.mark,
             transparent: 'never',
             reusePort: options.reusePort,
+            keepalive: options.keepalive,
             onError: (error) => services.log.error('cannot accept DNS connections', { error: error.message }),
           },
           (socket) => serveDnsStream(context, socket, dns),
@@ -105,14 +106,13 @@ async function listenUdp(context: PodContext, address: SocketAddress, dns: DnsAn
 
 /** Queries over TCP, each with two bytes of length, answered in order. A client that does not take its answers is asked no more. */
 async function serveDnsStream(context: PodContext, socket: Socket, dns: DnsAnswerer): Promise<void> {
-  const { options, pod, namespace, stopping } = context
+  const { pod, namespace, stopping } = context
   socket.on('error', () => undefined)
   const from = remoteAddressOf(socket)
   if (from === undefined) {
     socket.destroy()
     return
   }
-  tuneAccepted(socket, options.keepalive)
   socket.setTimeout(idleMs, () => socket.destroy())
   const stop = () => socket.destroy()
   stopping.addEventListener('abort', stop)

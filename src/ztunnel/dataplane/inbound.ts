@@ -24,7 +24,7 @@ import { decide } from './decide.ts'
 import { describeFailure } from './errors.ts'
 import { forward, tcpEnd } from './forward.ts'
 import { connectOptions, credentialsOf, illegalPorts, type PodContext, peerCheck } from './pod-context.ts'
-import { connectTcp, destinationOf, remoteAddressOf, tuneAccepted, watchPaused } from './sockets.ts'
+import { connectTcp, destinationOf, remoteAddressOf, watchPaused } from './sockets.ts'
 
 type ConnectDecision = Extract<InboundDecision, { kind: 'connect' }>
 
@@ -45,7 +45,6 @@ export async function serveInbound(context: PodContext, socket: Socket, options:
     socket.destroy()
     return
   }
-  tuneAccepted(socket, context.options.keepalive)
   services.metrics.socketsOpen.with({ reporter: 'destination' }).inc()
   socket.once('close', () => services.metrics.socketsOpen.with({ reporter: 'destination' }).dec())
   const gone = new AbortController()

@@ -15,7 +15,7 @@ import { decide } from './decide.ts'
 import { describeFailure } from './errors.ts'
 import { forward, tcpEnd, type Upstream } from './forward.ts'
 import { connectOptions, illegalPorts, type PodContext } from './pod-context.ts'
-import { connectTcp, destinationOf, remoteAddressOf, tuneAccepted, watchPaused } from './sockets.ts'
+import { connectTcp, destinationOf, remoteAddressOf, watchPaused } from './sockets.ts'
 import { openInnerTunnel, openTunnel } from './tunnels.ts'
 import type { LiveConnection } from './types.ts'
 
@@ -30,7 +30,6 @@ export async function serveOutbound(context: PodContext, socket: Socket): Promis
     socket.destroy()
     return
   }
-  tuneAccepted(socket, context.options.keepalive)
   await carryOutbound(context, socket, from, to)
 }
 

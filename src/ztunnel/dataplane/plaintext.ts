@@ -5,7 +5,7 @@ import { authorizeConnection } from './authorization.ts'
 import { describeFailure } from './errors.ts'
 import { forward, tcpEnd } from './forward.ts'
 import { connectOptions, illegalPorts, type PodContext } from './pod-context.ts'
-import { connectTcp, destinationOf, remoteAddressOf, tuneAccepted, watchPaused } from './sockets.ts'
+import { connectTcp, destinationOf, remoteAddressOf, watchPaused } from './sockets.ts'
 
 /** Serves a captured inbound connection. Never rejects; the socket is closed in the end. */
 export async function servePlaintext(
@@ -21,7 +21,6 @@ export async function servePlaintext(
     socket.destroy()
     return
   }
-  tuneAccepted(socket, options.keepalive)
   services.metrics.socketsOpen.with({ reporter: 'destination' }).inc()
   const gone = new AbortController()
   const endWatch = watchPaused(socket, () => gone.abort(new Error('client gone')))

@@ -76,6 +76,7 @@ export async function startPodProxy(given: PodProxyOptions): Promise<PodProxy> {
         mark: options.mark,
         transparent: given.listeners === 'all' ? options.transparent : 'never',
         reusePort: options.reusePort,
+        keepalive: options.keepalive,
         onError: (error) => services.log.error('cannot accept connections', { error: error.message }),
       },
       (socket) => onSocket(socket, state),

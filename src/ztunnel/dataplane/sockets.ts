@@ -8,7 +8,6 @@ import {
   type NetworkNamespace,
   originalDestination,
   type SocketOptions,
-  tuneTcp,
 } from '../../linux/index.ts'
 import type { SocketAddress } from '../model.ts'
 import { canonicalIp, formatAddress } from '../state/index.ts'
@@ -21,6 +20,8 @@ export interface ListenOptions {
   readonly mark: number | undefined
   readonly transparent: 'required' | 'attempt' | 'never'
   readonly reusePort: boolean
+  /** Of every socket that is accepted. */
+  readonly keepalive: KeepaliveOptions | undefined
   /** Told of accept failures, such as running out of descriptors. */
   readonly onError: (error: Error) => void
 }
@@ -36,7 +37,7 @@ const backlog = 128
 
 /** Listens inside the namespace. Accepted sockets are paused, so that what a refused client sent is answered with a reset. */
 export async function listenTcp(options: ListenOptions, onSocket: (socket: net.Socket) => void): Promise<TcpListener> {
-  const { address, namespace, mark, transparent, reusePort } = options
+  const { address, namespace, mark, transparent, reusePort, keepalive } = options
   const server = net.createServer({ allowHalfOpen: true, pauseOnConnect: true }, onSocket)
   try {
     const socket = createSocket(
@@ -45,6 +46,7 @@ export async function listenTcp(options: ListenOptions, onSocket: (socket: net.S
         type: 'stream',
         reuseAddress: true,
         reusePort,
+        tcp: { keepalive },
         bind: address,
         ...(mark === undefined ? {} : { mark }),
         ...(transparent === 'never' ? {} : { transparent }),
@@ -102,8 +104,6 @@ export function connectTcp(to: SocketAddress, options: ConnectOptions, signal: A
     socket.once('error', (error) => fail(new ConnectionError('CONNECT', errorTexts.connect(error.message))))
     socket.once('connect', () => {
       settle()
-      const fd = descriptorOf(socket)
-      if (fd !== undefined) tuneTcp(fd, options.keepalive)
       resolve(socket)
     })
     socket.pause()
@@ -119,10 +119,11 @@ function socketConfig(fd: number): net.SocketConstructorOpts {
 }
 
 function openSocket(to: SocketAddress, options: ConnectOptions): number {
-  const { namespace, mark, sourceIp } = options
+  const { namespace, mark, keepalive, sourceIp } = options
   const plain: SocketOptions = {
     family: to.ip.includes(':') ? 6 : 4,
     type: 'stream',
+    tcp: { keepalive },
     ...(mark === undefined ? {} : { mark }),
   }
   if (sourceIp !== undefined) {
@@ -154,25 +155,45 @@ export function localAddressOf(socket: net.Socket): SocketAddress | undefined {
   return addressOf(socket.localAddress, socket.localPort)
 }
 
-function addressOf(ip: string | undefined, port: number | undefined): SocketAddress | undefined {
-  const canonical = ip === undefined ? undefined : canonicalIp(ip)
-  return canonical === undefined || port === undefined ? undefined : { ip: canonical, port }
-}
+const mappedPrefix = '::ffff:'
 
-export function tuneAccepted(socket: net.Socket, keepalive: KeepaliveOptions | undefined): void {
-  const fd = descriptorOf(socket)
-  if (fd !== undefined) tuneTcp(fd, keepalive)
+/** As Node prints it: an IPv4 client of a dual-stack listener in its mapped form, which is too common to be parsed each time. */
+function addressOf(ip: string | undefined, port: number | undefined): SocketAddress | undefined {
+  if (ip === undefined || port === undefined) return undefined
+  const mapped = ip.startsWith(mappedPrefix) ? ip.slice(mappedPrefix.length) : ip
+  const canonical = net.isIPv4(mapped) ? mapped : canonicalIp(ip)
+  return canonical === undefined ? undefined : { ip: canonical, port }
 }
 
 const goneCheckMs = 1_000
 
+interface PausedWatch {
+  readonly socket: net.Socket
+  readonly onGone: () => void
+}
+
+const watched = new Set<PausedWatch>()
+let checking: NodeJS.Timeout | undefined
+
 /** Calls `onGone` when a paused client resets its connection. Returns the function that ends the watch. */
 export function watchPaused(socket: net.Socket, onGone: () => void): () => void {
-  const timer = setInterval(() => {
+  const watch = { socket, onGone }
+  watched.add(watch)
+  // One timer for all: most watches end long before it looks at them.
+  checking ??= setInterval(checkPaused, goneCheckMs).unref()
+  return () => {
+    watched.delete(watch)
+  }
+}
+
+function checkPaused(): void {
+  for (const { socket, onGone } of watched) {
     const fd = descriptorOf(socket)
     if (fd === undefined || isReset(fd)) onGone()
-  }, goneCheckMs)
-  return () => clearInterval(timer)
+  }
+  if (watched.size > 0) return
+  clearInterval(checking)
+  checking = undefined
 }
 
 const messageOf = (error: unknown) => (error instanceof Error ? error.message : String(error))

@@ -3,11 +3,11 @@ import type { Socket } from 'node:net'
 import { encodeQuestion, firstAddress, handshake } from '../socks5/index.ts'
 import { carryOutbound } from './outbound.ts'
 import type { PodContext } from './pod-context.ts'
-import { destinationOf, remoteAddressOf, tuneAccepted } from './sockets.ts'
+import { destinationOf, remoteAddressOf } from './sockets.ts'
 
 /** Serves a client of the entry. Never rejects; the socket is closed in the end. */
 export async function serveSocks5(context: PodContext, socket: Socket): Promise<void> {
-  const { services, options, stopping } = context
+  const { services, stopping } = context
   socket.on('error', () => undefined)
   const from = remoteAddressOf(socket)
   const entry = destinationOf(socket)
@@ -15,7 +15,6 @@ export async function serveSocks5(context: PodContext, socket: Socket): Promise<
     socket.destroy()
     return
   }
-  tuneAccepted(socket, options.keepalive)
   const stop = () => socket.destroy()
   stopping.addEventListener('abort', stop)
   const outcome = await handshake(socket, { resolve: (hostname) => resolveName(context, from, hostname) })
