@@ -7,6 +7,7 @@ import type { SocketAddress } from '../model.ts'
 import { canonicalIp, formatAddress } from '../state/index.ts'
 import type { PodContext } from './pod-context.ts'
 import { listenTcp, remoteAddressOf } from './sockets.ts'
+import { onStop } from './stop-listeners.ts'
 import type { DnsAnswerer } from './types.ts'
 
 const idleMs = 5_000
@@ -115,7 +116,7 @@ async function serveDnsStream(context: PodContext, socket: Socket, dns: DnsAnswe
   }
   socket.setTimeout(idleMs, () => socket.destroy())
   const stop = () => socket.destroy()
-  stopping.addEventListener('abort', stop)
+  const endStop = onStop(stopping, stop)
   const client = { pod, from, protocol: 'tcp' as const, ...(namespace === undefined ? {} : { namespace }) }
   let pending = Buffer.alloc(0)
   try {
@@ -137,7 +138,7 @@ async function serveDnsStream(context: PodContext, socket: Socket, dns: DnsAnswe
     context.services.log.debug('DNS connection ended', { error: String(error) })
     socket.destroy()
   } finally {
-    stopping.removeEventListener('abort', stop)
+    endStop()
   }
 }
 

@@ -42,7 +42,12 @@ export async function forward(
 ): Promise<void> {
   const { facts, live, authorization, clientGone } = forwarding
   const report = services.reports.open(facts)
-  const cutting = new AbortController()
+  // Aborts when the client gives up, too: a signal composed of both would cost as much as a connection's routing.
+  const connecting = new AbortController()
+  const giveUp = () => connecting.abort(clientGone.reason)
+  if (clientGone.aborted) giveUp()
+  else clientGone.addEventListener('abort', giveUp)
+  let cutBy: ConnectionError | undefined
   let cutRelay: ((error: Error) => void) | undefined
   let peerChain = forwarding.peerChain
   const untrack = services.tracker.track({
@@ -50,7 +55,8 @@ export async function forward(
     peerChain: () => peerChain,
     ...(authorization === undefined ? {} : { authorization }),
     cut(error: ConnectionError) {
-      cutting.abort(error)
+      cutBy ??= error
+      connecting.abort(error)
       cutRelay?.(error)
     },
   })
@@ -59,11 +65,11 @@ export async function forward(
     if (decision?.allowed === false) {
       throw new ConnectionError('DENY', errorTexts.policyRejection(decision.reason))
     }
-    const upstream = await forwarding.connectUpstream(AbortSignal.any([cutting.signal, clientGone]))
+    const upstream = await forwarding.connectUpstream(connecting.signal)
     peerChain ??= upstream.peerChain
-    if (cutting.signal.aborted) {
+    if (cutBy !== undefined) {
       upstream.end.reset()
-      throw cutting.signal.reason
+      throw cutBy
     }
     if (upstream.remoteDestination !== undefined) report.setRemoteDestination(upstream.remoteDestination)
     const running = relay(forwarding.acceptClient(), upstream.end, {
@@ -74,11 +80,12 @@ export async function forward(
     const { error } = await running.done
     report.close(error === undefined ? undefined : describeFailure(error))
   } catch (error) {
-    const ended = [cutting.signal, clientGone].find(({ aborted }) => aborted)
-    const failure = describeFailure(ended === undefined ? error : ended.reason)
+    const { aborted, reason } = connecting.signal
+    const failure = describeFailure(cutBy ?? (aborted ? reason : error))
     forwarding.refuseClient(failure)
     report.close(failure)
   } finally {
+    clientGone.removeEventListener('abort', giveUp)
     untrack()
   }
 }

@@ -25,6 +25,7 @@ import { describeFailure } from './errors.ts'
 import { forward, tcpEnd } from './forward.ts'
 import { connectOptions, credentialsOf, illegalPorts, type PodContext, peerCheck } from './pod-context.ts'
 import { connectTcp, destinationOf, remoteAddressOf, watchPaused } from './sockets.ts'
+import { onStop } from './stop-listeners.ts'
 
 type ConnectDecision = Extract<InboundDecision, { kind: 'connect' }>
 
@@ -50,8 +51,7 @@ export async function serveInbound(context: PodContext, socket: Socket, options:
   const gone = new AbortController()
   const endWatch = watchPaused(socket, () => gone.abort(new Error('client gone')))
   const stop = () => socket.destroy()
-  stopping.addEventListener('abort', stop)
-  socket.once('close', () => stopping.removeEventListener('abort', stop))
+  socket.once('close', onStop(stopping, stop))
   try {
     const wait = { timeoutMs: context.options.localWorkloadTimeoutMs, signal: gone.signal }
     const local = await services.state.waitForLocalWorkload(context.pod, wait)

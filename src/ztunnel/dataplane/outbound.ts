@@ -16,6 +16,7 @@ import { describeFailure } from './errors.ts'
 import { forward, tcpEnd, type Upstream } from './forward.ts'
 import { connectOptions, illegalPorts, type PodContext } from './pod-context.ts'
 import { connectTcp, destinationOf, remoteAddressOf, watchPaused } from './sockets.ts'
+import { onStop } from './stop-listeners.ts'
 import { openInnerTunnel, openTunnel } from './tunnels.ts'
 import type { LiveConnection } from './types.ts'
 
@@ -44,8 +45,7 @@ export async function carryOutbound(
   services.metrics.socketsOpen.with({ reporter: 'source' }).inc()
   const gone = new AbortController()
   const endWatch = watchPaused(socket, () => gone.abort(new Error('client gone')))
-  const giveUp = () => gone.abort(stopping.reason)
-  stopping.addEventListener('abort', giveUp)
+  const endStop = onStop(stopping, () => gone.abort(stopping.reason))
   try {
     const wait = { timeoutMs: options.localWorkloadTimeoutMs, signal: gone.signal }
     const source = await services.state.waitForLocalWorkload(pod, wait)
@@ -89,7 +89,7 @@ export async function carryOutbound(
     socket.destroy()
   } finally {
     endWatch()
-    stopping.removeEventListener('abort', giveUp)
+    endStop()
     services.metrics.socketsOpen.with({ reporter: 'source' }).dec()
   }
 }

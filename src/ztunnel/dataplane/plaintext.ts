@@ -6,6 +6,7 @@ import { describeFailure } from './errors.ts'
 import { forward, tcpEnd } from './forward.ts'
 import { connectOptions, illegalPorts, type PodContext } from './pod-context.ts'
 import { connectTcp, destinationOf, remoteAddressOf, watchPaused } from './sockets.ts'
+import { onStop } from './stop-listeners.ts'
 
 /** Serves a captured inbound connection. Never rejects; the socket is closed in the end. */
 export async function servePlaintext(
@@ -24,8 +25,7 @@ export async function servePlaintext(
   services.metrics.socketsOpen.with({ reporter: 'destination' }).inc()
   const gone = new AbortController()
   const endWatch = watchPaused(socket, () => gone.abort(new Error('client gone')))
-  const giveUp = () => gone.abort(stopping.reason)
-  stopping.addEventListener('abort', giveUp)
+  const endStop = onStop(stopping, () => gone.abort(stopping.reason))
   try {
     const wait = { timeoutMs: options.localWorkloadTimeoutMs, signal: gone.signal }
     const local = await services.state.waitForLocalWorkload(pod, wait)
@@ -79,7 +79,7 @@ export async function servePlaintext(
     socket.destroy()
   } finally {
     endWatch()
-    stopping.removeEventListener('abort', giveUp)
+    endStop()
     services.metrics.socketsOpen.with({ reporter: 'destination' }).dec()
   }
 }

@@ -4,6 +4,7 @@ import { encodeQuestion, firstAddress, handshake } from '../socks5/index.ts'
 import { carryOutbound } from './outbound.ts'
 import type { PodContext } from './pod-context.ts'
 import { destinationOf, remoteAddressOf } from './sockets.ts'
+import { onStop } from './stop-listeners.ts'
 
 /** Serves a client of the entry. Never rejects; the socket is closed in the end. */
 export async function serveSocks5(context: PodContext, socket: Socket): Promise<void> {
@@ -16,9 +17,9 @@ export async function serveSocks5(context: PodContext, socket: Socket): Promise<
     return
   }
   const stop = () => socket.destroy()
-  stopping.addEventListener('abort', stop)
+  const endStop = onStop(stopping, stop)
   const outcome = await handshake(socket, { resolve: (hostname) => resolveName(context, from, hostname) })
-  stopping.removeEventListener('abort', stop)
+  endStop()
   if (outcome.kind === 'failed') {
     services.reports.deny({ reporter: 'source', src: from, dst: entry }, { error: outcome.error, flag: 'CONNECT' })
     return
