@@ -78,9 +78,18 @@ interface Connection {
 
 function readConnection(request: Omit<AuthorizationRequest, 'destinationWorkload'>): Connection {
   const { identity } = request
+  let source: IpBits | undefined
+  let destination: IpBits | undefined
   return {
-    source: ipBits(request.source.ip),
-    destination: ipBits(request.destination.ip),
+    // Most policies do not look at addresses.
+    get source() {
+      source ??= ipBits(request.source.ip)
+      return source
+    },
+    get destination() {
+      destination ??= ipBits(request.destination.ip)
+      return destination
+    },
     port: request.destination.port,
     ...(identity === undefined
       ? {}

@@ -23,8 +23,18 @@ const maxValueLength = 253
 
 const workloadTypes = ['deployment', 'cronjob', 'pod', 'job']
 
+const built = new WeakMap<BaggageSource, string>()
+
 /** The header value of a workload; empty parts are left out. */
 export function buildBaggage(workload: BaggageSource): string {
+  const known = built.get(workload)
+  if (known !== undefined) return known
+  const text = baggageText(workload)
+  built.set(workload, text)
+  return text
+}
+
+function baggageText(workload: BaggageSource): string {
   const type = workloadTypes.includes(workload.workloadType) ? workload.workloadType : 'deployment'
   const parts: readonly (readonly [key: string, value: string | undefined])[] = [
     ['k8s.cluster.name', workload.clusterId],

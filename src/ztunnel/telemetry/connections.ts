@@ -1,5 +1,5 @@
 // Reports connections: one access log line at the end, counters on the way.
-import { type CounterSeries, type Fields, type Logging, quoted } from '../../observability/index.ts'
+import { type Fields, type Logging, quoted } from '../../observability/index.ts'
 import { spiffeId } from '../decisions/index.ts'
 import { formatAddress } from '../state/index.ts'
 import { errorTexts } from './error-texts.ts'
@@ -13,6 +13,7 @@ import {
 } from './facts.ts'
 import { trafficLabels } from './labels.ts'
 import type { ZtunnelMetrics } from './metrics.ts'
+import { createPairSeries } from './pair-series.ts'
 
 export interface ConnectionFailure {
   readonly error: string
@@ -53,11 +54,12 @@ export interface ConnectionReportsOptions {
 export function createConnectionReports(options: ConnectionReportsOptions): ConnectionReports {
   const { metrics, logging, now = () => performance.now() } = options
   const log = logging.scope('access', 'One line a connection')
+  const pairSeries = createPairSeries(metrics)
   return {
     open(facts) {
-      metrics.connectionsOpened.with(trafficLabels(facts, '-')).inc()
+      const connection = openConnection(facts)
       if (log.writes('debug')) log.debug('connection opened', connectionFields(facts))
-      return openConnection(facts)
+      return connection
     },
     deny(facts, failure) {
       metrics.connectionsFailed.with(trafficLabels({ mutualTls: false, ...facts }, failure.flag)).inc()
@@ -76,15 +78,18 @@ export function createConnectionReports(options: ConnectionReportsOptions): Conn
     let received = 0
     let sent = 0
     let closed = false
-    let receivedBytes: CounterSeries | undefined
-    let sentBytes: CounterSeries | undefined
+    let counters = pairSeries(facts)
+    counters.series('connectionsOpened').inc()
 
     function close(failure?: ConnectionFailure): void {
       if (closed) return
       closed = true
-      const labels = trafficLabels(facts, failure?.flag ?? '-')
-      metrics.connectionsClosed.with(labels).inc()
-      if (failure !== undefined) metrics.connectionsFailed.with(labels).inc()
+      if (failure === undefined) counters.series('connectionsClosed').inc()
+      else {
+        const labels = trafficLabels(facts, failure.flag)
+        metrics.connectionsClosed.with(labels).inc()
+        metrics.connectionsFailed.with(labels).inc()
+      }
       const level = failure === undefined ? 'info' : 'error'
       if (!log.writes(level)) return
       const outbound = facts.reporter === 'source'
@@ -103,18 +108,15 @@ export function createConnectionReports(options: ConnectionReportsOptions): Conn
       },
       received(bytes) {
         received += bytes
-        receivedBytes ??= metrics.receivedBytes.with(trafficLabels(facts, '-'))
-        receivedBytes.inc(bytes)
+        counters.series('receivedBytes').inc(bytes)
       },
       sent(bytes) {
         sent += bytes
-        sentBytes ??= metrics.sentBytes.with(trafficLabels(facts, '-'))
-        sentBytes.inc(bytes)
+        counters.series('sentBytes').inc(bytes)
       },
       setRemoteDestination(remote) {
         facts = { ...facts, remoteDestination: remote }
-        receivedBytes = undefined
-        sentBytes = undefined
+        counters = pairSeries(facts)
       },
       close,
       drop: () => close({ error: errorTexts.drained, flag: 'CONNECT' }),
