@@ -52,6 +52,11 @@ export function createTunnelPool(options: PoolOptions): TunnelPool {
   const hasRoom = (connection: TunnelConnection) =>
     connection.usable && connection.activeTunnels < Math.min(options.maxTunnelsPerConnection, connection.maxTunnels)
 
+  function withRoom({ connections }: Destination): TunnelConnection | undefined {
+    for (const connection of connections) if (hasRoom(connection)) return connection
+    return undefined
+  }
+
   function destinationOf(key: string): Destination {
     const known = destinations.get(key)
     if (known !== undefined) return known
@@ -86,8 +91,8 @@ export function createTunnelPool(options: PoolOptions): TunnelPool {
 
   /** Hands connections with room to those who wait. A waiter begins its tunnel in the same turn, so that room is counted right. */
   function serve(destination: Destination, target: PoolTarget): void {
-    for (const waiter of [...destination.waiters]) {
-      const connection = [...destination.connections].find(hasRoom)
+    for (const waiter of destination.waiters) {
+      const connection = withRoom(destination)
       if (connection === undefined) {
         attempt(destination, target)
         return
@@ -148,6 +153,12 @@ export function createTunnelPool(options: PoolOptions): TunnelPool {
       if (closed) return reject(new HboneError('DRAINING', 'pool draining'))
       if (signal?.aborted === true) return reject(new HboneError('ABORTED', 'the caller gave up'))
       const destination = destinationOf(target.key)
+      const ready = destination.waiters.size === 0 ? withRoom(destination) : undefined
+      if (ready !== undefined) {
+        restartIdleTimer(destination, ready)
+        begin(ready).then(resolve, reject)
+        return
+      }
       const settle = () => signal?.removeEventListener('abort', abort)
       const waiter: Waiter = {
         resolve(connection) {

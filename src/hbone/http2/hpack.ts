@@ -182,32 +182,55 @@ const sizeOf = ([name, value]: HeaderField) => name.length + value.length + entr
 
 const malformed = (what: string) => new Http2ConnectionError(errorCode.compressionError, `malformed headers: ${what}`)
 
+const nameIndices = new Map<string, number>()
+const fieldIndices = new Map<string, number>()
+for (const [index, [name, value]] of staticTable.entries()) {
+  if (!nameIndices.has(name)) nameIndices.set(name, index + 1)
+  fieldIndices.set(`${name}\0${value}`, index + 1)
+}
+
 /** A header block that needs no memory of earlier ones: whole fields of the static table by index, the rest as literals. */
 export function encodeHeaders(fields: readonly HeaderField[]): Buffer {
-  const parts = fields.flatMap(([name, value]) => {
-    const whole = staticTable.findIndex((known) => known[0] === name && known[1] === value)
-    if (whole >= 0) return [integer(whole + 1, 7, 0x80)]
-    const known = staticTable.findIndex((field) => field[0] === name)
-    if (known >= 0) return [integer(known + 1, 4, 0), ...string(value)]
-    return [integer(0, 4, 0), ...string(name), ...string(value)]
-  })
-  return Buffer.concat(parts)
-}
-
-function string(text: string): Buffer[] {
-  const octets = Buffer.from(text, 'latin1')
-  return [integer(octets.length, 7, 0), octets]
-}
-
-function integer(value: number, prefixBits: number, pattern: number): Buffer {
-  const mask = (1 << prefixBits) - 1
-  if (value < mask) return Buffer.of(pattern | value)
-  const octets = [pattern | mask]
-  let rest = value - mask
-  while (rest >= 0x80) {
-    octets.push((rest & 0x7f) | 0x80)
-    rest = Math.floor(rest / 0x80)
+  let size = 0
+  for (const [name, value] of fields) size += name.length + value.length + 3 * mostIntegerOctets
+  const block = Buffer.allocUnsafe(size)
+  let at = 0
+  for (const [name, value] of fields) {
+    const whole = fieldIndices.get(`${name}\0${value}`)
+    if (whole !== undefined) {
+      at = writeInteger(block, at, whole, 7, 0x80)
+      continue
+    }
+    const known = nameIndices.get(name)
+    at = writeInteger(block, at, known ?? 0, 4, 0)
+    if (known === undefined) at = writeString(block, at, name)
+    at = writeString(block, at, value)
   }
-  octets.push(rest)
-  return Buffer.from(octets)
+  return block.subarray(0, at)
+}
+
+function writeString(to: Buffer, at: number, text: string): number {
+  const begin = writeInteger(to, at, text.length, 7, 0)
+  return begin + to.write(text, begin, 'latin1')
+}
+
+/** What a prefix and as many octets as a length can need take at most. */
+const mostIntegerOctets = 6
+
+function writeInteger(to: Buffer, at: number, value: number, prefixBits: number, pattern: number): number {
+  const mask = (1 << prefixBits) - 1
+  if (value < mask) {
+    to[at] = pattern | value
+    return at + 1
+  }
+  to[at] = pattern | mask
+  let rest = value - mask
+  let next = at + 1
+  while (rest >= 0x80) {
+    to[next] = (rest & 0x7f) | 0x80
+    rest = Math.floor(rest / 0x80)
+    next += 1
+  }
+  to[next] = rest
+  return next + 1
 }
