@@ -1,8 +1,10 @@
 // The sending half of flow control: what the peer's windows allow goes to the writer, the rest waits with its stream.
-import { flag, initialWindowBytes } from './constants.ts'
+import { flag, frameType, initialWindowBytes } from './constants.ts'
 import type { PeerSettings } from './settings.ts'
 import type { Stream } from './stream.ts'
 import type { FrameWriter } from './writer.ts'
+
+const empty = Buffer.alloc(0)
 
 export interface Sender {
   /** Takes all of it; false: the stream's owner has to wait until it is told `ready`. */
@@ -90,7 +92,8 @@ export function createSender(
   function finishSending(stream: Stream, done: () => void): void {
     stream.endDue = undefined
     stream.endSent = true
-    writer.data(stream.id, flag.endStream, Buffer.alloc(0))
+    // Nobody waits for an end as for bytes: it goes out with what else this turn brings.
+    writer.frame(frameType.data, flag.endStream, stream.id, empty)
     done()
     onEnd(stream)
   }
