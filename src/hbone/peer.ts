@@ -29,8 +29,8 @@ export function peerOf(socket: TLSSocket): PeerCertificate | undefined {
   let next: X509Certificate | undefined = leaf
   while (next !== undefined && chain.length < 16) {
     chain.push(next)
-    const issuer: X509Certificate | undefined = next.issuerCertificate
-    next = issuer?.fingerprint256 === next.fingerprint256 ? undefined : issuer
+    // Of a root it is undefined.
+    next = next.issuerCertificate
   }
   return { spiffeIds: spiffeIdsOf(leaf), chain }
 }

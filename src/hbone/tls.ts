@@ -43,6 +43,8 @@ function contextOptions({ credentials, allowTls12 = false, groups }: TlsOptions)
   }
 }
 
+const noLegacyCertificate: tls.DetailedPeerCertificate = Object.create(null)
+
 const clientContext = perCertificate((options) => tls.createSecureContext(contextOptions(options)))
 
 /** The client's handshake over a connected transport, which is taken over. Rejects with a HboneError; the transport is then closed. */
@@ -63,6 +65,8 @@ export function connectTls(transport: Duplex, options: TlsOptions, signal?: Abor
         return refusal === undefined ? undefined : new Error(refusal)
       },
     })
+    // Node would take the peer's whole chain apart for `checkServerIdentity`, which judges by the leaf alone and has it already.
+    socket.getPeerCertificate = () => noLegacyCertificate
     const timeoutMs = options.handshakeTimeoutMs ?? defaultHandshakeTimeoutMs
     const timer = setTimeout(
       () => socket.destroy(new HboneError('TIMEOUT', `tls handshake not finished within ${timeoutMs} ms`)),
