@@ -6,11 +6,12 @@ import { restartWithHeapFlags } from './heap-flags.ts'
 import { packageVersion } from './version.ts'
 
 /**
- * A node has one of these beside every other thing it runs, so memory counts: the young generation is small, and wasm, in
+ * A node has one of these beside every other thing it runs, so memory counts: the young generation is small, but not so small that
+ * what a connection needs outlives it, and wasm, in
  * use only while modules are loaded, is not optimised. The initial heap size is a limit, not an allocation: with the small
  * default, the buffers of passing bytes set off collections of the whole heap that cost as much as the relaying.
  */
-const heapFlags = ['--max-semi-space-size=1', '--initial-heap-size=256', '--wasm-lazy-compilation', '--liftoff-only']
+const heapFlags = ['--max-semi-space-size=4', '--initial-heap-size=256', '--wasm-lazy-compilation', '--liftoff-only']
 
 export function create(): Command {
   return new Command('ztunnel')
