@@ -14,6 +14,8 @@ export interface Libc {
   accept4(fd: number, address: null, length: null, flags: number): number
   setsockopt(fd: number, level: number, name: number, value: Uint8Array, length: number): number
   getsockopt(fd: number, level: number, name: number, value: Uint8Array, length: Uint8Array): number
+  /** glibc only. */
+  readonly mallocTrim: ((pad: number) => number) | undefined
   sendmsg(fd: number, message: Uint8Array, flags: number): number
   recvmsg(fd: number, message: Uint8Array, flags: number): number
   fcntl(fd: number, command: number, kind: 'int', value: number): number
@@ -52,6 +54,7 @@ function load(): Libc {
     accept4: int('accept4', 'int', 'void *', 'void *', 'int'),
     setsockopt: int('setsockopt', 'int', 'int', 'int', 'void *', 'uint32_t'),
     getsockopt: int('getsockopt', 'int', 'int', 'int', 'void *', 'void *'),
+    mallocTrim: optional(() => lib.func('malloc_trim', 'int', ['size_t'])),
     sendmsg: lib.func('sendmsg', 'long', ['int', 'void *', 'int']),
     recvmsg: lib.func('recvmsg', 'long', ['int', 'void *', 'int']),
     fcntl: lib.func('int fcntl(int, int, ...)'),
@@ -59,6 +62,14 @@ function load(): Libc {
     setrlimit: int('setrlimit', 'int', 'void *'),
     errno: () => errnoName(koffi.errno()),
     addressOf: (buffer) => koffi.address(buffer),
+  }
+}
+
+function optional<T>(find: () => T): T | undefined {
+  try {
+    return find()
+  } catch {
+    return undefined
   }
 }
 
