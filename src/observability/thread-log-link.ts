@@ -28,6 +28,7 @@ export interface ThreadLogLink {
 
 const defaultSize = 1024 * 1024
 const pieceBytes = 64 * 1024
+const gatherMs = 20
 
 export function createThreadLogLink(options: ThreadLogLinkOptions): ThreadLogLink {
   const { sink, filter, dropReport, onEnd, size = defaultSize } = options
@@ -35,36 +36,44 @@ export function createThreadLogLink(options: ThreadLogLinkOptions): ThreadLogLin
   const memory = createLineRing(size)
   const reader = readLines(memory)
   let reported = 0
-  let scheduled: NodeJS.Immediate | undefined
+  let soon: NodeJS.Immediate | undefined
+  let later: NodeJS.Timeout | undefined
   let ended = false
 
-  /** True when something was there. */
-  function takePiece(): boolean {
+  /** How much was there. */
+  function takePiece(): number {
     const piece = reader.read(pieceBytes)
     const { dropped } = reader
     if (dropped > reported) {
       sink.write(dropReport(dropped - reported))
       reported = dropped
     }
-    if (piece.length === 0) return false
-    sink.write(piece.toString(), countLines(piece))
-    return true
+    if (piece.length > 0) sink.write(piece.toString(), countLines(piece))
+    return piece.length
   }
 
-  /** A piece a turn, so that a thread that logs much does not hold up this one. */
+  /**
+   * A piece a turn, so that a thread that logs much does not hold up this one; and where that was all, what comes in the next moments is
+   * left to gather, so that a line does not cost a turn.
+   */
   function takeInTurns(): void {
-    scheduled = undefined
-    if (takePiece() || !reader.sleep()) scheduled ??= setImmediate(takeInTurns)
+    soon = undefined
+    later = undefined
+    const taken = takePiece()
+    if (taken === 0 && reader.sleep()) return
+    if (taken > pieceBytes / 2) soon = setImmediate(takeInTurns)
+    else later = setTimeout(takeInTurns, gatherMs)
   }
 
   function drain(): void {
-    while (takePiece());
+    while (takePiece() > 0);
   }
 
   function end(): void {
     if (ended) return
     ended = true
-    clearImmediate(scheduled)
+    clearImmediate(soon)
+    clearTimeout(later)
     drain()
     onEnd()
   }
@@ -75,7 +84,7 @@ export function createThreadLogLink(options: ThreadLogLinkOptions): ThreadLogLin
   }
 
   port.on('message', () => {
-    if (!ended) scheduled ??= setImmediate(takeInTurns)
+    if (!ended && later === undefined) soon ??= setImmediate(takeInTurns)
   })
   port.on('close', end)
   port.unref()
