@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { execFileSync, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { closeSync, openSync, readFileSync } from 'node:fs'
+import { closeSync, openSync, readFileSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { test } from 'node:test'
 import { createFdSink } from './sink.ts'
@@ -19,6 +19,25 @@ test('lines are written in order', async () => {
   execFileSync('rm', [path])
   assert.equal(lines.length, 5000)
   assert.equal(lines[4999], 'line 4999')
+})
+
+test('what is logged soon after a write is gathered, and a flush has it written', async () => {
+  const path = `/tmp/lateen-sink-gathered-${process.pid}`
+  const fd = openSync(path, 'w')
+  try {
+    const sink = createFdSink({ fd })
+    sink.write('first\n')
+    await sink.flush()
+    sink.write('second\n')
+    for (let turn = 0; turn < 3; turn += 1) await new Promise((resolve) => setImmediate(resolve))
+    sink.write('third\n')
+    assert.equal(readFileSync(path, 'utf8'), 'first\n')
+    await sink.flush()
+    assert.equal(readFileSync(path, 'utf8'), 'first\nsecond\nthird\n')
+  } finally {
+    closeSync(fd)
+    rmSync(path)
+  }
 })
 
 test('a full disk loses lines and counts them, nothing else', async () => {
