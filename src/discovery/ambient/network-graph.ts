@@ -51,6 +51,12 @@ interface WrittenInto {
   readonly clusters: readonly string[]
 }
 
+/** Everything by which endpoints are placed. */
+interface Placing {
+  readonly clusters: ReadonlyMap<string, string>
+  readonly plan: NetworkPlan
+}
+
 const noPlan: NetworkPlan = { byCluster: new Map(), ranges: [] }
 
 export function createNetworkGraph(
@@ -59,14 +65,23 @@ export function createNetworkGraph(
 ): NetworkGraph {
   const labelled = graph.deriveMany('networks', collections.namespaces, (_, { cluster, object }) => {
     const network = object.metadata.labels?.[networkLabel]
-    return object.metadata.name === systemNamespace && network !== undefined ? [[cluster, network] as const] : []
+    return object.metadata.name === systemNamespace && network !== undefined
+      ? [[cluster, [cluster, network] as const] as const]
+      : []
   })
   const plan = graph.singleton('networks/plan', (context) => {
     const written = context.value(meshNetworks)
     return written === undefined ? undefined : networkPlan(written)
   })
+  const placing = graph.singleton('networks/placing', (context): Placing => {
+    const known = context.value(plan) ?? noPlan
+    const clusters = new Map(known.byCluster)
+    for (const [cluster, network] of context.list(labelled)) clusters.set(cluster, network)
+    return { clusters, plan: known }
+  })
+  // One read for each of many endpoints.
   const networkOf = (context: ReadContext, cluster: string): string =>
-    context.get(labelled, cluster) ?? context.pick(plan.collection, '', (found) => found?.byCluster.get(cluster)) ?? ''
+    context.pick(placing.collection, '', (found) => found?.clusters.get(cluster) ?? '')
 
   const ofGateways = graph.derive('networkGateways/found', collections.gateways, (_, gateway) =>
     networkGateways(gateway, clusterId),
@@ -176,10 +191,11 @@ export function createNetworkGraph(
     networkOf,
     networkOfEndpoint: (context, { cluster, labels, address }) =>
       labels[networkLabel] ||
-      networkOf(context, cluster) ||
-      (address === undefined
-        ? ''
-        : context.pick(plan.collection, '', (found = noPlan) => networkOfAddress(found, address) ?? '')),
+      context.pick(placing.collection, '', (found) => {
+        const network = found?.clusters.get(cluster)
+        if (network || found === undefined || address === undefined) return network ?? ''
+        return networkOfAddress(found.plan, address) ?? ''
+      }),
     gatewayInto: (context, network) => {
       const [first] = context
         .listBy(gatewaysByNetwork, network, { where: ({ hbonePort }) => hbonePort !== 0 })
