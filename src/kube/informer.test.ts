@@ -1,9 +1,12 @@
 import assert from 'node:assert/strict'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { after, before, beforeEach, describe, test } from 'node:test'
 import { createTestPki, type TestPki } from '../../test/support/test-pki.ts'
 import type { KubeObject, Resource } from '../api/index.ts'
 import { silentLogging } from '../observability/index.ts'
-import type { Connection } from './connection.ts'
+import { type Connection, inClusterConnection } from './connection.ts'
 import { createInformer } from './informer.ts'
 import { startTestApi, type TestApi } from './test-api.ts'
 import { createTransport, type Transport } from './transport.ts'
@@ -136,6 +139,33 @@ describe('an informer', { timeout: 30_000 }, () => {
     api.failWith = undefined
     await seen.until(() => informer.get({ name: 'a' }) === undefined)
     assert.deepEqual(seen.all(), ['added a=1', 'deleted a=1'])
+  })
+
+  test('goes on when the token of its pod is replaced, refused before the new one is there or not', async () => {
+    const volume = mkdtempSync(join(tmpdir(), 'lateen-informer-'))
+    writeFileSync(join(volume, 'token'), 'good')
+    writeFileSync(join(volume, 'ca.crt'), pki.roots)
+    const env = { KUBERNETES_SERVICE_HOST: 'localhost', KUBERNETES_SERVICE_PORT: String(api.port) }
+    const rotating = createTransport(inClusterConnection(env, volume), 'test')
+    try {
+      await using informer = createInformer<Widget>(rotating, widgets, {}, log, times)
+      const seen = record(informer)
+      await informer.synced
+      await whenWatched()
+      api.token = 'renewed'
+      api.put('during', 1)
+      // The watch that is open goes on with the credentials it began with.
+      await seen.until(() => informer.list().length === 1)
+      api.cut()
+      await condition(() => api.watchers === 0)
+      api.put('after', 1)
+      writeFileSync(join(volume, 'token'), 'renewed')
+      await seen.until(() => informer.list().length === 2)
+      assert.deepEqual(seen.all(), ['added during=1', 'added after=1'])
+    } finally {
+      rotating.close()
+      rmSync(volume, { recursive: true })
+    }
   })
 
   test('lists again from a server that was restored to an earlier state', async () => {
