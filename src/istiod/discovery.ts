@@ -12,7 +12,7 @@ import {
 } from '../ca/index.ts'
 import { createGraph, type Graph, pacedBy } from '../collections/index.ts'
 import { createProblemLog, loadSchemaProblems, type MeshConfig } from '../config/index.ts'
-import { type AmbientIndex, createAmbientIndex, createAmbientInputs } from '../discovery/ambient/index.ts'
+import { createAmbientIndex, createAmbientInputs } from '../discovery/ambient/index.ts'
 import { createKubeClient } from '../kube/index.ts'
 import {
   createMetricsRegistry,
@@ -34,6 +34,7 @@ import { exportedTypes, unknownKinds } from './exported-types.ts'
 import { serveGrpc, servePlainGrpc } from './grpc-server.ts'
 import { jsonReply, type Route, serveHttp, textReply } from './http-server.ts'
 import { countInbound } from './inbound-metrics.ts'
+import { logIndexWarnings } from './index-warnings.ts'
 import { introspectionRoutes } from './introspection.ts'
 import { lead } from './leadership.ts'
 import { followMeshConfig, meshConfigName } from './mesh-config.ts'
@@ -205,8 +206,7 @@ export async function runDiscovery(options: DiscoveryProcess, signal: AbortSigna
     inputs.markSynced()
     await untilAborted(index.whenSynced, ending)
     countServices(metrics, () => index.services.size)
-    // Not before: a gateway whose Service is not read yet only seems to lead nowhere.
-    stack.defer(logUnusedGateways(index, log))
+    stack.defer(logIndexWarnings(index, log))
     log.info('configuration is read', { server: client.server })
 
     const requestOf = (call: Parameters<typeof requestOfCall>[0]) =>
@@ -346,15 +346,6 @@ export async function runDiscovery(options: DiscoveryProcess, signal: AbortSigna
   } catch (error) {
     if (!ending.aborted) throw error
   }
-}
-
-function logUnusedGateways(index: AmbientIndex, log: Scope): () => void {
-  return index.unusedGateways.subscribe((changes) => {
-    for (const change of changes) {
-      if (change.kind !== 'removed')
-        log.warn('a gateway of mesh networks is not used by node proxies', { ...change.new })
-    }
-  })
 }
 
 function describeProcess(metrics: MetricsRegistry, version: string): void {

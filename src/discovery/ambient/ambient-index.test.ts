@@ -300,3 +300,15 @@ test('the index is synced once its inputs are', async () => {
   assert.equal(mesh.index.addresses.synced, true)
   await mesh.index.whenSynced
 })
+
+test('a service that is merged with others of other ports is named, with their clusters', () => {
+  const mesh = createTestMesh({ multiNetwork: true })
+  mesh.inputs.meshConfig.set({ serviceScopeConfigs: [{ scope: 'GLOBAL' }] })
+  mesh.apply(make.namespace('ns1'), make.service('ns1/svc', '10.96.0.1'))
+  const far = make.service('ns1/svc', '10.97.0.1')
+  const differing = () => [...mesh.index.differingPorts.entries()]
+  mesh.inputs.feed('c2', 'services').set(far as never)
+  assert.deepEqual(differing(), [])
+  mesh.inputs.feed('c2', 'services').set({ ...far, spec: { clusterIP: '10.97.0.1', ports: [{ port: 81 }] } } as never)
+  assert.deepEqual(differing(), [['ns1/svc.ns1.svc.cluster.local', ['c2']]])
+})

@@ -6,7 +6,7 @@ import { type ObjectConditions, serviceEntryConditions, waypointBound } from './
 import { encodeAuthorization, encodeService, encodeWorkload, equalEncoded } from './encoded.ts'
 import type { UnusedGateway } from './gateway-services.ts'
 import type { AmbientInputs } from './inputs.ts'
-import { type PublishedService, serviceKey, type WorkloadInfo } from './model.ts'
+import { type PublishedService, type ServiceInfo, serviceKey, type WorkloadInfo } from './model.ts'
 import { compareGateways, type NetworkGateway } from './networks.ts'
 import { createObjectGraph } from './object-graph.ts'
 import { createPolicyGraph } from './policy-graph.ts'
@@ -26,6 +26,8 @@ export interface AmbientIndex {
   readonly conditions: Collection<ObjectConditions>
   /** Values of AuthorizationPolicies that were left out because they cannot be read, by input key. */
   readonly invalidPolicyValues: Collection<readonly string[]>
+  /** Clusters whose ports of a service that is merged are others than those that count, by service key. */
+  readonly differingPorts: Collection<readonly string[]>
   /** The services of the config cluster that are served, by service key. */
   readonly services: Collection<PublishedService>
   readonly gateways: Collection<NetworkGateway>
@@ -86,6 +88,15 @@ export function createAmbientIndex({
     return serviceMessage(service, others, identities)
   })
 
+  const differingPorts = graph.derive('services/differingPorts', services.local, (context, { info }, key) => {
+    if (info.scope !== 'GLOBAL') return undefined
+    const clusters = context
+      .listBy(services.remoteByService, key)
+      .filter((other) => portsText(other) !== portsText(info))
+      .map(({ cluster }) => cluster)
+    return clusters.length === 0 ? undefined : clusters
+  })
+
   const farMembers = graph.group('workloads/elsewhere/members', elsewhere, ({ message }) =>
     Object.keys(message.services).map((key) => `${message.network} ${key}`),
   )
@@ -129,6 +140,7 @@ export function createAmbientIndex({
     authorizations: authorizationSource(authorizations),
     conditions: createConditions(),
     invalidPolicyValues: policies.invalidValues,
+    differingPorts,
     services: services.local,
     gateways: base.networks.gateways,
     unusedGateways: base.networks.unused,
@@ -193,4 +205,11 @@ export function createAmbientIndex({
     )
     return graph.join('conditions', [ofServices, ofServiceEntries, ofWorkloadEntries, ofPolicies])
   }
+}
+
+function portsText({ ports }: ServiceInfo): string {
+  return ports
+    .map(({ number, protocol }) => `${number}/${protocol}`)
+    .sort()
+    .join()
 }

@@ -49,20 +49,17 @@ export function convertAuthorizationPolicy(
     groups: rules.flatMap(({ group }) => (group === undefined ? [] : [group])),
     dryRun,
   })
+  const invalid = rules.flatMap((rule) => rule.invalid)
+  const isEnforceable = rules.some(({ enforceable }) => enforceable)
+  const notes = [
+    ...(l7.length === 0 ? [] : [l7Message(l7, action, isEnforceable)]),
+    ...(invalid.length === 0 ? [] : [invalidMessage(invalid, action)]),
+  ]
   const condition =
-    l7.length === 0
+    notes.length === 0
       ? accepted(policy, 'True', 'Accepted', 'attached to ztunnel')
-      : accepted(
-          policy,
-          'True',
-          'UnsupportedValue',
-          l7Message(
-            l7,
-            action,
-            rules.some(({ enforceable }) => enforceable),
-          ),
-        )
-  return { message, accepted: condition, invalid: rules.flatMap(({ invalid }) => invalid) }
+      : accepted(policy, 'True', 'UnsupportedValue', notes.join(' '))
+  return { message, accepted: condition, invalid }
 }
 
 export function hasTargets({ spec }: AuthorizationPolicy): boolean {
@@ -108,6 +105,13 @@ function accepted(
     message,
     ...(metadata.generation === undefined ? {} : { observedGeneration: metadata.generation }),
   }
+}
+
+function invalidMessage(invalid: readonly string[], action: 'ALLOW' | 'DENY'): string {
+  const values = `Values that cannot be read: ${invalid.join('; ')}.`
+  return action === 'ALLOW'
+    ? `${values} What they were to narrow matches nothing, so that no more is allowed than was meant.`
+    : `${values} They are left out, so that no less is denied than was meant.`
 }
 
 function l7Message(found: readonly string[], action: 'ALLOW' | 'DENY', enforceable: boolean): string {
