@@ -16,6 +16,7 @@ import {
   type SelfAuthority,
   type ServingCertificate,
   type SigningRequest,
+  selfSignedSecretName,
 } from '../ca/index.ts'
 import type { MeshConfig } from '../config/index.ts'
 import type { KubeClient } from '../kube/index.ts'
@@ -129,6 +130,7 @@ async function openOwn(
   if (source.kind === 'self-signed') return openSelfSigned(context, files['root-cert.pem'] ?? '', lifetimes, signal)
   const authority = createAuthority({ material: pluggedMaterial(files, source.layout, new Date()), ...lifetimes })
   log.info('signing with the plugged-in certificate', { from: origin })
+  warnOfOwnRoot(context)
   return {
     authority: meshAuthority(authority),
     follow: (until) =>
@@ -145,6 +147,22 @@ async function openOwn(
       ),
     rotate: async () => {},
   }
+}
+
+/** A root of our own beside plugged-in material is no longer used: what it signed is not trusted by what is signed now. */
+function warnOfOwnRoot({ client, settings, log }: AuthorityContext): void {
+  const { namespace } = settings
+  secretStore(client, namespace)
+    .read(selfSignedSecretName)
+    .then(
+      (secret) => {
+        if (secret === undefined) return
+        log.warn('a root of our own is there, too; the plugged-in one signs', {
+          secret: `${namespace}/${selfSignedSecretName}`,
+        })
+      },
+      (error: unknown) => log.debug('the Secret of a root of our own could not be read', { reason: textOf(error) }),
+    )
 }
 
 interface FoundFiles {

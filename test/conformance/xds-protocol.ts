@@ -30,6 +30,7 @@ const secrets = 'is about Secrets over xDS, which no generator serves yet'
 /** What the original's table is about has no counterpart here; the tests named show at least the same economy. */
 const replaced = (by: string): string => `is about a push pipeline with a snapshot, which is not here; shown by ${by}`
 const pushes = 'src/xds/server/pushes.property.test.ts'
+const fairness = 'src/xds/server/fairness.property.test.ts'
 const economy = 'src/istiod/economy.test.ts'
 
 const pendingCases: Readonly<Record<string, string>> = {
@@ -43,11 +44,15 @@ const pendingCases: Readonly<Record<string, string>> = {
 const pendingKinds: Readonly<Record<string, string>> = {
   sds: secrets,
   typeDecisions: replaced(`${economy} (a change reaches the types that are computed from it and no other)`),
-  proxyNeedsPush: replaced(`${pushes} (each client gets what changed of what it watches, and nothing else)`),
-  pushQueue: replaced(
-    `${pushes} (one message on its way, what waits is sent together, a slow client keeps back nobody)`,
+  proxyNeedsPush: replaced(
+    `${pushes} (each client gets what changed of what it watches in one message, and none when nothing of it changed)`,
   ),
-  pushMerge: replaced('src/xds/server/push-lane.test.ts (changes of one resource become one, with the keys of both)'),
+  pushQueue: replaced(
+    `${fairness} (one message on its way, what waits is one message a type, no type and no client keeps back another) and src/xds/slow-clients.test.ts`,
+  ),
+  pushMerge: replaced(
+    'src/xds/server/push-lane.test.ts (changes within the quiet time are one wave, those of one resource one change with the keys of both; none waits beyond the maximum)',
+  ),
   xdsCache: replaced(
     'src/collections/graph.property.test.ts (what was computed is computed again exactly when something it read changed)',
   ),
