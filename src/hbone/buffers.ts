@@ -13,3 +13,16 @@ export function acquireBatch(): Buffer {
 export function releaseBatch(buffer: Buffer): void {
   if (kept.length < mostKept) kept.push(buffer)
 }
+
+export const smallBytes = 16 * 1024
+const mostSmallKept = 64
+const smallKept: Buffer[] = []
+
+/** A buffer of `smallBytes`, for what would hold on to a large one for as long as its socket is slow. */
+export function acquireSmall(): Buffer {
+  return smallKept.pop() ?? Buffer.allocUnsafeSlow(smallBytes)
+}
+
+export function releaseSmall(buffer: Buffer): void {
+  if (smallKept.length < mostSmallKept) smallKept.push(buffer)
+}

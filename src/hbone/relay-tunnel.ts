@@ -2,7 +2,7 @@
 // and as few system calls as the kernel's buffers allow.
 import type { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
-import { acquireBatch, batchBytes, releaseBatch } from './buffers.ts'
+import { acquireBatch, acquireSmall, batchBytes, releaseBatch, releaseSmall, smallBytes } from './buffers.ts'
 import { frameHeaderBytes } from './http2/constants.ts'
 import { readInto } from './read-into.ts'
 import type { DirectBytes } from './types.ts'
@@ -42,8 +42,6 @@ export function copyIntoTunnel(from: Socket, { stream, direct }: TunnelEnd, coun
   if (early) from.resume()
 }
 
-/** Less than this is copied once more rather than keeping a large buffer while the socket is slow. */
-const smallBytes = 16 * 1024
 const promptBytes = 4 * 1024
 
 export function copyOutOfTunnel(
@@ -68,9 +66,13 @@ export function copyOutOfTunnel(
       return
     }
     if (length <= smallBytes) {
-      const bytes = Buffer.from(buffer.subarray(0, length))
+      const small = acquireSmall()
+      buffer.copy(small, 0, 0, length)
       releaseBatch(buffer)
-      to.write(bytes, () => direct.consumed(length))
+      to.write(small.subarray(0, length), () => {
+        releaseSmall(small)
+        direct.consumed(length)
+      })
       return
     }
     to.write(buffer.subarray(0, length), () => {
