@@ -47,6 +47,7 @@ export const MSG_CMSG_CLOEXEC = 0x40000000
 
 export const RLIMIT_NOFILE = 7
 
+export const F_DUPFD_CLOEXEC = 1030
 export const F_GETFL = 3
 export const F_SETFL = 4
 export const F_SETOWN = 8

@@ -21,6 +21,8 @@ export interface Libc {
   fcntl(fd: number, command: number, kind: 'int', value: number): number
   getrlimit(resource: number, limits: Uint8Array): number
   setrlimit(resource: number, limits: Uint8Array): number
+  /** Ends the process, from whichever thread; Node's own abort is the main thread's. */
+  abort(): void
   errno(): string
   /** Where a buffer's bytes are; valid while the buffer is referenced. */
   addressOf(buffer: Uint8Array): bigint
@@ -60,6 +62,7 @@ function load(): Libc {
     fcntl: lib.func('int fcntl(int, int, ...)'),
     getrlimit: int('getrlimit', 'int', 'void *'),
     setrlimit: int('setrlimit', 'int', 'void *'),
+    abort: lib.func('abort', 'void', []),
     errno: () => errnoName(koffi.errno()),
     addressOf: (buffer) => koffi.address(buffer),
   }

@@ -1,6 +1,7 @@
 // Network namespaces: opening one, and running a synchronous function inside one.
 import { closeSync, fstatSync, openSync } from 'node:fs'
-import { CLONE_NEWNET } from './constants.ts'
+import { CLONE_NEWNET, F_DUPFD_CLOEXEC } from './constants.ts'
+import { LinuxError } from './errors.ts'
 import { checked, libc } from './libc.ts'
 import type { NetworkNamespace } from './types.ts'
 
@@ -14,7 +15,11 @@ export function adoptNetworkNamespace(fd: number): NetworkNamespace {
   const { ino: inode, dev: device } = fstatSync(fd, { bigint: true })
   let open = true
   return {
-    fd,
+    get fd() {
+      // The number may be another file's by now, and a socket made there another pod's.
+      if (!open) throw new LinuxError('setns', 'EBADF', 'the network namespace is closed')
+      return fd
+    },
     inode,
     device,
     [Symbol.dispose]() {
@@ -22,6 +27,11 @@ export function adoptNetworkNamespace(fd: number): NetworkNamespace {
       open = false
     },
   }
+}
+
+/** A further descriptor of the namespace that one of this process, on whichever thread, is open on. */
+export function duplicateNetworkNamespace(fd: number): NetworkNamespace {
+  return adoptNetworkNamespace(checked('fcntl', libc().fcntl(fd, F_DUPFD_CLOEXEC, 'int', 0)))
 }
 
 let home: number | undefined
@@ -48,7 +58,7 @@ export function runInNamespace<T>(namespace: NetworkNamespace | undefined, run: 
   try {
     result = run()
   } finally {
-    if (libc().setns(back, CLONE_NEWNET) !== 0) process.abort()
+    if (libc().setns(back, CLONE_NEWNET) !== 0) libc().abort()
     inside = false
   }
   if (result instanceof Promise) throw new TypeError('a function run in a network namespace must be synchronous')

@@ -1,7 +1,7 @@
 // System calls the mesh needs and Node does not offer. All of it is Linux only; elsewhere every call throws a LinuxError.
 
 export interface NetworkNamespace extends Disposable {
-  /** An open descriptor of the namespace; closed by dispose. */
+  /** An open descriptor of the namespace; closed by dispose, after which reading it throws a LinuxError. */
   readonly fd: number
   readonly inode: bigint
   readonly device: bigint
