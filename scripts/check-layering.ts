@@ -24,6 +24,7 @@ const sideways: Readonly<Record<string, readonly string[]>> = {
 /** A part of a room that is a room of its own: it has its own index.ts. */
 const innerRooms = [
   'ca/client',
+  'ca/revocation',
   'kube/apiserver',
   'proto/control-plane',
   'xds/client',

@@ -8,10 +8,16 @@ export {
   type SpiffeIdentity,
   spiffeOf,
 } from '../../util/index.ts'
+export {
+  covers,
+  parseRevocationLists,
+  type RevocationList,
+  RevocationListError,
+  revokedIn,
+} from '../revocation/index.ts'
 export type { WorkloadCertificate } from '../types.ts'
 export { type AnswerOptions, certificateFromAnswer } from './answer.ts'
 export { type CaClient, type CaClientOptions, type ChannelRoots, createCaClient } from './ca-client.ts'
-export { covers, parseRevocationLists, type RevocationList, RevocationListError, revokedIn } from './crl.ts'
 export { CertificateError, type CertificateErrorCode } from './errors.ts'
 export {
   certificateBlocks,

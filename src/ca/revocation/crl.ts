@@ -1,7 +1,7 @@
 // Certificate revocation lists: reading them and checking a chain against them.
 import { type KeyObject, verify, type X509Certificate } from 'node:crypto'
-import { children, type DerElement, DerError, decode, tags } from './der.ts'
-import { pemBlocks } from './pem.ts'
+import { children, type DerElement, DerError, decode, tags } from '../client/der.ts'
+import { pemBlocks } from '../client/pem.ts'
 
 const longestChain = 16
 
