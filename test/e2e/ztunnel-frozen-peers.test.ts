@@ -52,6 +52,8 @@ suite('peers that are frozen or gone', { skip: canRunLab, timeout: 240_000 }, ()
   })
   after(() => lab?.[Symbol.asyncDispose]())
   afterEach(() => {
+    // One whose client is gone for good would keep this process.
+    for (const socket of atServer) socket.destroy()
     atServer = []
     clientProxy.process.kill('SIGCONT')
     serverProxy.process.kill('SIGCONT')
