@@ -35,7 +35,7 @@ const pairs = 1000
 
 export async function run(): Promise<Record<string, number | string>[]> {
   const registry = createMetricsRegistry()
-  const metrics = createZtunnelMetrics(registry, { istioVersion: 'bench' })
+  const metrics = createZtunnelMetrics(registry)
   let lines = 0
   const write = (): void => {
     lines += 1

@@ -42,6 +42,7 @@ function configure(fd: number, options: SocketOptions): boolean {
     const { ip, port } = options.bind
     checked('bind', libc().bind(fd, address, address.length), v6 ? `[${ip}]:${port}` : `${ip}:${port}`)
   }
+  if (options.backlog !== undefined) checked('listen', libc().listen(fd, options.backlog))
   return transparent
 }
 

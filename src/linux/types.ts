@@ -29,6 +29,8 @@ export interface SocketOptions {
   /** Of a TCP socket: TCP_NODELAY, and keepalive where it is given. What a listener accepts has the same. */
   readonly tcp?: { readonly keepalive: KeepaliveOptions | undefined }
   readonly bind?: { readonly ip: string; readonly port: number }
+  /** Listens with this backlog, so that connections wait before anybody accepts them. */
+  readonly backlog?: number
 }
 
 export interface CreatedSocket {

@@ -1,38 +1,39 @@
-// Certificates for the data plane: fetched ahead for the node's workloads, handed out in the form that TLS takes.
-import type { X509Certificate } from 'node:crypto'
-import type { TlsCredentials } from '../hbone/index.ts'
+// Certificates for the data plane: fetched ahead for the node's workloads, renewed, and told to who carries connections.
 import type { Scope } from '../observability/index.ts'
 import {
   CertificateError,
   type CertificateManager,
   createCertificateManager,
-  createKnownAuthorities,
   createPrefetch,
   type WorkloadCertificate,
 } from './certificates/index.ts'
 import type { ZtunnelConfig } from './config/index.ts'
 import { connectCa } from './control-plane.ts'
-import { spiffeId } from './decisions/index.ts'
-import type { Identity } from './model.ts'
 import type { MeshState } from './state/index.ts'
 
 export interface CertificateSource {
   readonly manager: CertificateManager
-  /** The same certificate is the same value. */
-  credentials(identity: Identity): Promise<TlsCredentials>
-  /** Intermediates and roots that came with our own certificates. */
-  authorities(): readonly X509Certificate[]
+  /** For a connection that waits; by SPIFFE id. */
+  get(identity: string): Promise<WorkloadCertificate>
   close(): void
 }
 
+/** Told of each certificate as it arrives; without one when it is no longer needed. */
+export type CertificateListener = (identity: string, certificate: WorkloadCertificate | undefined) => void
+
 /** Follows the workloads of the node. Without a CA every request for a certificate fails. */
-export function openCertificateSource(config: ZtunnelConfig, state: MeshState, log: Scope): CertificateSource {
+export function openCertificateSource(
+  config: ZtunnelConfig,
+  given: { readonly state: MeshState; readonly log: Scope; readonly onCertificate: CertificateListener },
+): CertificateSource {
+  const { state, log, onCertificate } = given
   const ca = config.ca === undefined ? undefined : connectCa(config, config.ca, log)
   const manager = createCertificateManager({
     requestCertificate: async (identity, signal) => {
       if (ca === undefined) throw new CertificateError('CA_CONFIGURATION', 'no certificate authority is configured')
       return ca.requestCertificate(identity, signal)
     },
+    onCertificate,
     onFailure: (identity, error) => log.warn('certificate not available', { identity, error }),
   })
   const follow = config.mode === 'shared' ? createPrefetch(manager, config.node) : undefined
@@ -40,27 +41,9 @@ export function openCertificateSource(config: ZtunnelConfig, state: MeshState, l
   const unfollow = state.subscribeLocal((changes) => {
     for (const change of changes) follow?.(change.old, change.new)
   })
-  const known = new WeakMap<WorkloadCertificate, TlsCredentials>()
-  const authorities = createKnownAuthorities()
-
-  function credentialsFrom(certificate: WorkloadCertificate): TlsCredentials {
-    authorities.learn(...certificate.intermediates, ...certificate.roots)
-    return {
-      privateKey: certificate.privateKey,
-      certificateChain: [certificate.leaf, ...certificate.intermediates].join('\n'),
-      roots: certificate.roots.join('\n'),
-    }
-  }
-
   return {
     manager,
-    async credentials(identity) {
-      const certificate = await manager.get(spiffeId(identity), 'RealTime')
-      const credentials = known.get(certificate) ?? credentialsFrom(certificate)
-      known.set(certificate, credentials)
-      return credentials
-    },
-    authorities: () => authorities.list(),
+    get: (identity) => manager.get(identity, 'RealTime'),
     close() {
       unfollow()
       manager.close()

@@ -12,7 +12,6 @@ import { CertificateError, certificateFromAnswer } from '../ca/client/index.ts'
 import { LogFilterError } from '../observability/index.ts'
 import { security, workload, zds } from '../proto/index.ts'
 import { ConfigError, loadConfig } from './config/index.ts'
-import { decodeAgentPacket, ZdsPacketError } from './dataplane/zds-messages.ts'
 import {
   authorize,
   decideInbound,
@@ -25,6 +24,7 @@ import {
 } from './decisions/index.ts'
 import { DnsError, parseResolvConf } from './dns/index.ts'
 import { readMessage, readRecords } from './dns/message.ts'
+import { decodeAgentPacket, ZdsPacketError } from './pods/zds-messages.ts'
 import { firstAddress } from './socks5/index.ts'
 import {
   addressTypeUrl,

@@ -1,5 +1,5 @@
 // The node proxy as one process: puts its parts together in the order they need each other, and takes them down again.
-import { closeSync, readFileSync } from 'node:fs'
+import { closeSync } from 'node:fs'
 import { createSocket, openNetworkNamespace, raiseDescriptorLimit, runInNamespace } from '../linux/index.ts'
 import {
   createMetricsRegistry,
@@ -10,42 +10,25 @@ import {
   startEventLoopMetrics,
 } from '../observability/index.ts'
 import type { VersionFacts } from './admin/index.ts'
-import { type CertificateSource, openCertificateSource } from './certificate-source.ts'
-import { openRevocations, type Revocations } from './certificates/index.ts'
+import { openCertificateSource } from './certificate-source.ts'
+import { openRevocations } from './certificates/index.ts'
 import { dumpConfig, type ZtunnelConfig } from './config/index.ts'
 import { connectXds } from './control-plane.ts'
-import { dataPlaneOptions } from './data-plane-settings.ts'
-import {
-  checkPortsAreFree,
-  createHostnameResolver,
-  createPods,
-  type DataPlaneServices,
-  followNodeAgent,
-  type PodProxy,
-  type Pods,
-  startPodProxy,
-} from './dataplane/index.ts'
-import { identityOf } from './decisions/index.ts'
+import { dataPlanePorts } from './data-plane-ports.ts'
+import { checkPortsAreFree } from './dataplane/free-ports.ts'
 import { watchDescriptors } from './descriptors.ts'
-import { createDnsAnswerer, createExchange, createForwarder, parseResolvConf } from './dns/index.ts'
-import type { Workload } from './model.ts'
-import type { OnDemandAddresses } from './on-demand/index.ts'
+import { createPods, followNodeAgent, type PodChange, type Pods } from './pods/index.ts'
 import { createReadiness, type Readiness } from './readiness.ts'
 import { startServers } from './servers.ts'
-import { createMeshState, type MeshState } from './state/index.ts'
-import { peerOf } from './telemetry/facts.ts'
-import {
-  createConnectionReports,
-  createZtunnelMetrics,
-  errorTexts,
-  known,
-  registerMeshMemoryMetrics,
-  sourceLabels,
-  type ZtunnelMetrics,
-} from './telemetry/index.ts'
+import { createMeshState } from './state/index.ts'
+import { errorTexts } from './telemetry/error-texts.ts'
+import { registerMeshMemoryMetrics } from './telemetry/mesh-memory.ts'
+import { createZtunnelMetrics, registerBuildMetric } from './telemetry/metrics.ts'
+import { startWorkers, WorkerError, type WorkerPod, type Workers } from './workers/index.ts'
 
 /**
- * Runs until the signal aborts; connections in progress then have until the drain deadline. Rejects when the start fails.
+ * Runs until the signal aborts; connections in progress then have until the drain deadline. Resolves with the exit status: 1 when the
+ * node agent broke the protocol, or when a worker failed, after which nothing is served any more. Rejects when the start fails.
  */
 export async function runZtunnel(
   config: ZtunnelConfig,
@@ -58,7 +41,7 @@ export async function runZtunnel(
   for (const warning of config.warnings) log.warn(warning)
   log.info('running with config', { config: JSON.stringify(dumpConfig(config)) })
   if (config.mode === 'shared') checkRights(config)
-  else checkPortsAreFree({ ...dataPlaneOptions(config), dns: config.dnsProxyEnabled })
+  else checkOwnPorts(config)
 
   await using stack = new AsyncDisposableStack()
   stack.use(watchDescriptors({ limit: Number(descriptors.after), log }))
@@ -68,37 +51,50 @@ export async function runZtunnel(
   registerProcessMetrics(registry)
   registerLogMetrics(registry, logging)
   stack.use(startEventLoopMetrics(registry, 'main'))
-  const metrics = createZtunnelMetrics(registry, { istioVersion: config.istioVersion })
-  const readiness = createReadiness()
-  const state = createMeshState(config.node === undefined ? {} : { node: config.node })
+  registerBuildMetric(registry, { istioVersion: config.istioVersion })
+  const metrics = createZtunnelMetrics(registry)
+  const state = createMeshState({
+    readers: config.workerThreads,
+    ...(config.node === undefined ? {} : { node: config.node }),
+  })
   registerMeshMemoryMetrics(registry, state.usage)
-  const certificates = openCertificateSource(config, state, logging.scope('identity', 'Certificates'))
+  const workers: Workers = stack.use(
+    startWorkers({
+      config,
+      state,
+      logging,
+      registry,
+      certificate: (identity) => certificates.get(identity),
+      async address(key, options) {
+        await mesh?.onDemand?.ask(key, options)
+      },
+    }),
+  )
+  metrics.workerThreads.with({}).set(config.workerThreads)
+  const readiness = createReadiness((pending) => workers.tellPending(pending))
+  const tasks = readinessTasks(config, readiness)
+  const certificates = openCertificateSource(config, {
+    state,
+    log: logging.scope('identity', 'Certificates'),
+    onCertificate: workers.tellCertificate,
+  })
   stack.defer(() => certificates.close())
   if (config.localContent !== undefined) state.replace(config.localContent)
   const xdsLog = logging.scope('xds', 'The mesh from the control plane')
   const mesh =
     config.xds === undefined ? undefined : stack.use(connectXds(config, config.xds, { state, metrics, log: xdsLog }))
-  const { onDemand } = mesh ?? {}
-  const services = await createServices(
-    config,
-    { state, metrics, logging, certificates, readiness, ...(onDemand === undefined ? {} : { onDemand }) },
-    stack,
-  )
+  if (config.crlPath !== undefined) {
+    const proxyLog = logging.scope('proxy', 'Connections')
+    await followRevocations(config.crlPath, { log: proxyLog, readiness, workers, stack })
+  }
 
-  const stateReady = readiness.task('state manager')
-  const proxyReady = readiness.task(config.mode === 'shared' ? 'workload proxy manager' : 'proxy')
-  const dnsReady =
-    config.mode === 'dedicated' && config.dnsProxyEnabled ? readiness.task('dns proxy') : (_: boolean) => undefined
-  const options = dataPlaneOptions(config)
+  await workers.started
   const pods = createPods({
-    start: (pod, namespace) => startPodProxy({ pod, namespace, options, services, listeners: 'all' }),
+    start: (pod, namespace) => workers.pods.start({ pod, namespace, listeners: 'all' }),
     onChange: (change) => {
       if (change.kind === 'started') metrics.proxiesStarted.with({}).inc()
       if (change.kind === 'stopped') metrics.proxiesStopped.with({}).inc()
-      const { uid, pod } = change
-      const fields = { uid, pod: `${pod.namespace}/${pod.name}` }
-      if (change.kind === 'pending') log.warn('pod proxy pending', { ...fields, error: change.error })
-      else log.info(`pod proxy ${change.kind}`, fields)
+      logPod(log, change)
     },
   })
   stack.defer(() => pods.stop(errorTexts.drained))
@@ -113,31 +109,59 @@ export async function runZtunnel(
       version,
       logging,
       registry,
-      readiness,
       state,
       certificates: certificates.manager,
+      workers,
       ...(config.mode === 'shared' ? { pods } : {}),
       shutDown: () => shutdown.abort(),
     }),
   )
+  const serving = serve(config, { workers, pods, tasks, logging, log, stopping, synced: mesh?.synced })
+  try {
+    return await Promise.race([serving, workers.failed])
+  } catch (error) {
+    if (!(error instanceof WorkerError)) throw error
+    log.error('the data plane is not whole any more, the process ends', { error })
+    shutdown.abort(error)
+    return 1
+  }
+}
 
-  const own: PodProxy[] = []
+/** Each tells whether what it is named for is done. */
+function readinessTasks({ mode, dnsProxyEnabled }: ZtunnelConfig, readiness: Readiness) {
+  return {
+    state: readiness.task('state manager'),
+    proxy: readiness.task(mode === 'shared' ? 'workload proxy manager' : 'proxy'),
+    dns: mode === 'dedicated' && dnsProxyEnabled ? readiness.task('dns proxy') : (_: boolean) => undefined,
+  }
+}
+
+interface Serving {
+  readonly workers: Workers
+  readonly pods: Pods<WorkerPod>
+  readonly tasks: ReturnType<typeof readinessTasks>
+  readonly logging: Logging
+  readonly log: Scope
+  readonly stopping: AbortSignal
+  readonly synced: Promise<void> | undefined
+}
+
+/** Serves the pods once the mesh is known, until it is to stop; resolves with the exit status when connections have ended. */
+async function serve(config: ZtunnelConfig, serving: Serving): Promise<number> {
+  const { workers, pods, tasks, logging, log, stopping, synced } = serving
+  const own: WorkerPod[] = []
   if (config.mode === 'shared' && config.self !== undefined && config.proxyEnabled) {
-    const { mark: _, ...unmarked } = options
-    own.push(await startPodProxy({ pod: config.self, options: unmarked, services, listeners: 'hbone' }))
+    own.push(await workers.pods.start({ pod: config.self, listeners: 'hbone' }))
   }
-  await Promise.race([mesh?.synced, aborted(stopping)])
-  if (stopping.aborted) {
-    for (const proxy of own) proxy.stop(errorTexts.drained)
-    return 0
-  }
-  stateReady(true)
+  await Promise.race([synced, aborted(stopping)])
+  if (stopping.aborted) return 0
+  tasks.state(true)
   if (config.mode === 'dedicated' && config.workload !== undefined) {
-    own.push(await startPodProxy({ pod: config.workload, options, services, listeners: 'all' }))
-    proxyReady(true)
-    dnsReady(true)
+    own.push(await workers.pods.start({ pod: config.workload, listeners: 'all' }))
+    tasks.proxy(true)
+    tasks.dns(true)
     await aborted(stopping)
-    return await drain(config, { own, pods, log }, 0)
+    return await drain(config, { own, pods, log, stopping }, 0)
   }
   let status = 0
   const following = {
@@ -147,32 +171,36 @@ export async function runZtunnel(
     random: Math.random,
   }
   try {
-    await followNodeAgent({ ...following, onReadiness: proxyReady }, stopping)
+    await followNodeAgent({ ...following, onReadiness: tasks.proxy }, stopping)
   } catch (error) {
     log.error('the node agent broke the protocol', { error: error instanceof Error ? error : new Error(String(error)) })
     status = 1
   }
-  return await drain(config, { own, pods, log }, status)
+  return await drain(config, { own, pods, log, stopping }, status)
 }
 
-/** Lets connections end, and cuts what is left at the deadline. */
+/** Lets connections end, and cuts what is left at the deadline. After a failure nothing is waited for. */
 async function drain(
   config: ZtunnelConfig,
-  { own, pods, log }: { readonly own: readonly PodProxy[]; readonly pods: Pods; readonly log: Scope },
+  draining: Pick<Serving, 'pods' | 'log' | 'stopping'> & { readonly own: readonly WorkerPod[] },
   status: number,
 ): Promise<number> {
+  const { own, pods, log, stopping } = draining
+  if (stopping.reason instanceof WorkerError) return 1
   log.info('shutting down: waiting for connections to end', { deadlineMs: config.drainDeadlineMs })
   let timer: NodeJS.Timeout | undefined
   const deadline = new Promise<'expired'>((resolve) => {
     timer = setTimeout(() => resolve('expired'), config.drainDeadlineMs)
   })
-  const drained = Promise.all([pods.drain(), ...own.map((proxy) => proxy.drain())]).then(() => 'drained' as const)
-  if ((await Promise.race([drained, deadline])) === 'expired') {
-    log.warn('drain duration expired with pending connections, forcefully shutting down')
+  try {
+    const drained = Promise.all([pods.drain(), ...own.map((pod) => pod.drain())]).then(() => 'drained' as const)
+    if ((await Promise.race([drained, deadline])) === 'expired') {
+      log.warn('drain duration expired with pending connections, forcefully shutting down')
+    }
+  } finally {
+    clearTimeout(timer)
   }
-  clearTimeout(timer)
-  pods.stop(errorTexts.drainTimeout)
-  for (const proxy of own) proxy.stop(errorTexts.drainTimeout)
+  await Promise.all([pods, ...own].map((one) => one.stop(errorTexts.drainTimeout)))
   return status
 }
 
@@ -183,94 +211,39 @@ function checkRights({ packetMark }: ZtunnelConfig): void {
   closeSync(createSocket({ family: 4, type: 'stream', ...(packetMark === undefined ? {} : { mark: packetMark }) }).fd)
 }
 
-async function createServices(
-  config: ZtunnelConfig,
-  given: {
-    readonly state: MeshState
-    readonly metrics: ZtunnelMetrics
-    readonly logging: Logging
-    readonly certificates: CertificateSource
-    readonly readiness: Readiness
-    readonly onDemand?: OnDemandAddresses
-  },
-  stack: AsyncDisposableStack,
-): Promise<DataPlaneServices> {
-  const { state, metrics, logging, certificates, onDemand } = given
-  const { ipv6Enabled, packetMark, preferredServiceNamespace } = config
-  const random = Math.random
-  const log = logging.scope('proxy', 'Connections')
-  const revocations =
-    config.crlPath === undefined ? undefined : await followRevocations(config.crlPath, log, given.readiness, stack)
-  const hostnames = createHostnameResolver({ ipv6: ipv6Enabled, random })
-  const resolvConf = parseResolvConf(readFileSync('/etc/resolv.conf', 'utf8'))
-  const dns = config.dnsProxyEnabled
-    ? createDnsAnswerer({
-        state,
-        metrics,
-        logging,
-        random,
-        ipv6Enabled,
-        clusterDomain: config.clusterDomain,
-        forwarder: createForwarder({
-          resolvConf,
-          exchange: createExchange(packetMark === undefined ? {} : { mark: packetMark }),
-        }),
-        ...(config.mode === 'dedicated' ? { searchDomains: resolvConf.searchDomains } : {}),
-        ...(preferredServiceNamespace === undefined ? {} : { preferredServiceNamespace }),
-      })
-    : undefined
-  return {
-    state,
-    ...(onDemand === undefined ? {} : { onDemand }),
-    credentials: certificates.credentials,
-    metrics,
-    log,
-    rbacLog: logging.scope('rbac', 'Policy decisions'),
-    random,
-    reports: createConnectionReports({ metrics, logging }),
-    resolveHostname: (workload, family, source) => {
-      metrics.onDemandDns.with(onDemandLabels(workload, source)).inc()
-      return hostnames.resolve(workload, family)
-    },
-    ...(dns === undefined ? {} : { dns }),
-    ...(revocations === undefined
-      ? {}
-      : {
-          revocations: {
-            check(reporter, chain) {
-              const verdict = revocations.check(chain, certificates.authorities())
-              if (verdict.kind === 'good') return undefined
-              metrics.crlRejections.with({ reporter }).inc()
-              return verdict.kind === 'revoked' ? errorTexts.revoked : verdict.reason
-            },
-            subscribe: revocations.subscribe,
-          },
-        }),
-  }
+function checkOwnPorts(config: ZtunnelConfig): void {
+  const { proxyEnabled: proxy, dnsProxyEnabled: dns, ipv6Enabled: ipv6 } = config
+  checkPortsAreFree({ ...dataPlanePorts(config), proxy, dns, ipv6 })
+}
+
+function logPod(log: Scope, change: PodChange): void {
+  const { uid, pod } = change
+  const fields = { uid, pod: `${pod.namespace}/${pod.name}` }
+  if (change.kind === 'pending') log.warn('pod proxy pending', { ...fields, error: change.error })
+  else log.info(`pod proxy ${change.kind}`, fields)
 }
 
 /** Until the file can be read as revocation lists nobody is let through, and the process says that it is not ready. */
 async function followRevocations(
   path: string,
-  log: Scope,
-  readiness: Readiness,
-  stack: AsyncDisposableStack,
-): Promise<Revocations> {
+  given: {
+    readonly log: Scope
+    readonly readiness: Readiness
+    readonly workers: Workers
+    readonly stack: AsyncDisposableStack
+  },
+): Promise<void> {
+  const { log, readiness, workers, stack } = given
   const ready = readiness.task('revocation lists')
   const warn = (message: string): void => log.warn(message)
   const revocations = stack.use(await openRevocations({ path, whenInvalid: 'closed', warn }))
   const tell = (): void => {
     ready(revocations.state === 'enforcing')
+    workers.tellRevocations(revocations.source)
     if (revocations.state === 'enforcing') log.info('revocation lists in force', { path, revoked: revocations.revoked })
   }
   revocations.subscribe(tell)
   tell()
-  return revocations
-}
-
-function onDemandLabels({ hostname }: Workload, source: Workload) {
-  const labels = sourceLabels(peerOf(source, undefined), identityOf(source))
-  return { ...labels, hostname: known(hostname) }
 }
 
 function aborted(signal: AbortSignal): Promise<void> {

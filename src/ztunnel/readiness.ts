@@ -7,13 +7,20 @@ export interface Readiness {
   pending(): readonly string[]
 }
 
-export function createReadiness(): Readiness {
+/** `onChange` is told what is pending, whenever a task is added, done or no longer done. */
+export function createReadiness(onChange: (pending: readonly string[]) => void = () => undefined): Readiness {
   const tasks = new Map<string, boolean>()
-  return {
+  const set = (name: string, done: boolean): void => {
+    if (tasks.get(name) === done) return
+    tasks.set(name, done)
+    onChange(readiness.pending())
+  }
+  const readiness: Readiness = {
     task(name) {
-      tasks.set(name, false)
-      return (done) => void tasks.set(name, done)
+      set(name, false)
+      return (done) => set(name, done)
     },
     pending: () => [...tasks].flatMap(([name, done]) => (done ? [] : [name])).sort(),
   }
+  return readiness
 }

@@ -76,7 +76,8 @@ export async function startControlPlane(
       call: { request: ca.IstioCertificateRequest; metadata: Metadata },
       answer: (error: Error | null, value?: ca.IstioCertificateResponse) => void,
     ) {
-      const { metadata, csr } = call.request
+      const { metadata, csr, validityDuration } = call.request
+      const validitySeconds = Math.min(Number(validityDuration), 3600)
       tokens.push(String(call.metadata.get('authorization')[0] ?? '').replace('Bearer ', ''))
       const named = metadata?.ImpersonatedIdentity
       const asked = typeof named === 'string' ? named : 'spiffe://cluster.local/ns/default/sa/dedicated'
@@ -96,7 +97,7 @@ export async function startControlPlane(
         return
       }
       const identity = behaviour === 'wrong-identity' ? 'spiffe://cluster.local/ns/default/sa/another' : asked
-      pki.authority.sign({ csrPem: csr, identities: [identity], validitySeconds: 3600 }).then(
+      pki.authority.sign({ csrPem: csr, identities: [identity], validitySeconds }).then(
         (certChain) => {
           const [leaf] = certChain
           const serials = issued.get(identity) ?? []

@@ -1,7 +1,8 @@
 // GET /config_dump: everything the proxy knows, as `istioctl ztunnel-config` reads it.
 import { X509Certificate } from 'node:crypto'
 import type { WorkloadCertificate } from '../certificates/index.ts'
-import type { PodInfo, SocketAddress } from '../model.ts'
+import type { LiveConnection } from '../dataplane/index.ts'
+import type { PodInfo } from '../model.ts'
 import { dumpLocalContent, dumpState, formatAddress, type LocalContent, type MeshView } from '../state/index.ts'
 
 /** One identity and its certificate, as their owner lists them. */
@@ -12,18 +13,19 @@ export interface CertificateListing {
   readonly certificate?: WorkloadCertificate
 }
 
-/** One pod of the node and its connections, as the data plane lists them. */
+/** One pod of the node and its connections. */
 export interface PodListing {
   readonly uid: string
   readonly pod: PodInfo
   readonly state: 'Up' | 'Pending'
-  readonly connections: readonly {
-    readonly direction: 'inbound' | 'outbound'
-    readonly from: SocketAddress
-    readonly originalDestination: string | undefined
-    readonly actualDestination: SocketAddress
-    readonly protocol: 'TCP' | 'HBONE' | 'DOUBLEHBONE'
-  }[]
+  readonly connections: readonly LiveConnection[]
+}
+
+/** The pods of the node, as far as the data plane tells in time. */
+export interface PodsListing {
+  readonly pods: readonly PodListing[]
+  /** Workers that did not answer in time, whose connections are missing. */
+  readonly silentWorkers: readonly number[]
 }
 
 export interface VersionFacts {
@@ -40,18 +42,19 @@ export interface ConfigDumpSources {
   readonly localContent?: LocalContent
   readonly certificates: () => readonly CertificateListing[]
   /** Shared mode only. */
-  readonly pods?: () => readonly PodListing[]
+  readonly pods?: () => Promise<PodsListing>
 }
 
-export function dumpAll(sources: ConfigDumpSources): Readonly<Record<string, unknown>> {
-  const { view, version, config, localContent, certificates, pods } = sources
+export async function dumpAll(sources: ConfigDumpSources): Promise<Readonly<Record<string, unknown>>> {
+  const { view, version, config, localContent, certificates } = sources
+  const listing = await sources.pods?.()
   return {
     ...dumpState(view),
     staticConfig: dumpLocalContent(localContent ?? { workloads: [], services: [], policies: [] }),
     version: dumpVersion(version),
     config,
     certificates: certificates().map(dumpCertificate),
-    ...(pods === undefined ? {} : { workloadState: dumpPods(pods()) }),
+    ...(listing === undefined ? {} : { workloadState: dumpPods(listing.pods), ...silence(listing) }),
   }
 }
 
@@ -76,6 +79,9 @@ export function formatBuildInfo(facts: VersionFacts): string {
   )
   return `version.BuildInfo{${fields.join(', ')}}`
 }
+
+const silence = ({ silentWorkers }: PodsListing) =>
+  silentWorkers.length === 0 ? {} : { workersWithoutAnswer: silentWorkers.map((worker) => `worker ${worker}`) }
 
 /** By uid: `{state, connections, info}`. */
 export function dumpPods(pods: readonly PodListing[]): Readonly<Record<string, unknown>> {

@@ -1,7 +1,7 @@
-// GET /debug/pprof/heap: what memory is held by, sampled by V8; sampling is switched on and off on its own path.
-import type { Session } from 'node:inspector/promises'
+// GET /debug/pprof/heap: what memory is held by, sampled by V8 on every thread; sampling is switched on and off on its own path.
 import { promisify } from 'node:util'
 import { gzip } from 'node:zlib'
+import type { ProcessProfiler } from '../profiling/index.ts'
 import type { Handle, HttpAnswer } from './http-server.ts'
 import { encodeHeapPprof } from './pprof.ts'
 
@@ -16,42 +16,31 @@ export interface HeapProfiling {
 }
 
 /** Sampling is off until it is switched on: it costs a little all the time. */
-export function createHeapProfiling(): HeapProfiling {
-  let session: Session | undefined
+export function createHeapProfiling(profiler: ProcessProfiler): HeapProfiling {
+  let active = false
   return {
     async profile() {
-      if (session === undefined) {
+      if (!active) {
         return plain(500, 'heap profiling is not active; switch it on with /debug/pprof/heap/profiling?activate=true\n')
       }
-      // What is garbage already holds nothing.
-      await session.post('HeapProfiler.collectGarbage')
-      const { profile } = await session.post('HeapProfiler.getSamplingProfile')
-      const body = await promisify(gzip)(encodeHeapPprof(profile, samplingInterval))
+      const body = await promisify(gzip)(encodeHeapPprof(await profiler.heapProfile(), samplingInterval))
       return { status: 200, contentType: 'application/octet-stream', body }
     },
     async toggle({ query }) {
       const activate = query.get('activate')
       if (activate === 'true') {
-        session ??= await startSampling()
+        await profiler.setHeapSampling(samplingInterval)
+        active = true
         return plain(200, 'heap profiling is active\n')
       }
       if (activate === 'false') {
-        session?.disconnect()
-        session = undefined
+        active = false
+        await profiler.setHeapSampling(undefined)
         return plain(200, 'heap profiling is not active\n')
       }
       return plain(400, 'invalid activate value; expected true or false\n')
     },
   }
-}
-
-async function startSampling(): Promise<Session> {
-  // Loaded when asked for: profiles are rare, and every node has this process.
-  const inspector = await import('node:inspector/promises')
-  const session = new inspector.Session()
-  session.connect()
-  await session.post('HeapProfiler.startSampling', { samplingInterval })
-  return session
 }
 
 const plain = (status: number, body: string): HttpAnswer => ({ status, contentType: 'text/plain; charset=utf-8', body })

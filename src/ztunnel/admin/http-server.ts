@@ -1,7 +1,7 @@
 // A small HTTP/1.1 server: a table of paths, bounded requests, and a close that leaves nothing behind.
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import { pipeline, Readable } from 'node:stream'
-import { formatAddress } from '../state/index.ts'
+import { formatAddress } from '../state/address.ts'
 
 export interface HttpAnswer {
   readonly status: number
@@ -32,8 +32,11 @@ const maxHeaderBytes = 8 * 1024
 /** A client that takes nothing for so long is not waited for. */
 const stalledMs = 30_000
 
+/** An address, or a descriptor that listens already. */
+export type HttpBinding = { readonly ip: string; readonly port: number } | { readonly fd: number }
+
 /** Binds one address. Rejects with `failed to bind to address <addr>: <os error>`. */
-export async function startHttpServer(routes: Routes, address: { ip: string; port: number }): Promise<HttpServer> {
+export async function startHttpServer(routes: Routes, binding: HttpBinding): Promise<HttpServer> {
   const server = createServer(
     { maxHeaderSize: maxHeaderBytes, headersTimeout: headersTimeoutMs },
     (request, response) => {
@@ -47,10 +50,10 @@ export async function startHttpServer(routes: Routes, address: { ip: string; por
       )
     },
   )
-  await listen(server, address)
+  await listen(server, binding)
   const bound = server.address()
   return {
-    port: typeof bound === 'object' && bound !== null ? bound.port : address.port,
+    port: typeof bound === 'object' && bound !== null ? bound.port : 0,
     async [Symbol.asyncDispose]() {
       const closed = new Promise((resolve) => server.close(resolve))
       server.closeAllConnections()
@@ -85,17 +88,18 @@ async function answer(routes: Routes, request: IncomingMessage): Promise<HttpAns
   return await handle({ method, path: url.pathname, query: url.searchParams, headers })
 }
 
-async function listen(server: Server, address: { ip: string; port: number }): Promise<void> {
+async function listen(server: Server, binding: HttpBinding): Promise<void> {
   try {
     await new Promise<void>((resolve, reject) => {
       server.once('error', reject)
-      server.listen({ host: address.ip, port: address.port }, () => {
+      server.listen('fd' in binding ? binding : { host: binding.ip, port: binding.port }, () => {
         server.off('error', reject)
         resolve()
       })
     })
   } catch (error) {
     const why = error instanceof Error ? error.message : String(error)
-    throw new Error(`failed to bind to address ${formatAddress(address)}: ${why}`, { cause: error })
+    const where = 'fd' in binding ? `descriptor ${binding.fd}` : formatAddress(binding)
+    throw new Error(`failed to bind to address ${where}: ${why}`, { cause: error })
   }
 }

@@ -1,7 +1,7 @@
-// The HTTP servers of the node proxy: admin on localhost, metrics and readiness for everybody.
+// The HTTP servers of the node proxy's main thread: admin on localhost, metrics for everybody.
 import type { MetricsRegistry } from '../../observability/index.ts'
 import { type HttpServer, startHttpServer } from './http-server.ts'
-import { type AdminOptions, adminRoutes, readinessRoutes, statsRoutes } from './routes.ts'
+import { type AdminOptions, adminRoutes, statsRoutes } from './routes.ts'
 
 export {
   type ConfigDumpSources,
@@ -9,6 +9,7 @@ export {
   dumpPods,
   dumpVersion,
   formatBuildInfo,
+  type PodsListing,
   type VersionFacts,
 } from './config-dump.ts'
 export type { HttpServer } from './http-server.ts'
@@ -30,14 +31,6 @@ export async function startAdminServer(
 /** `/metrics` and `/stats/prometheus` on a wildcard address. */
 export function startStatsServer(registry: MetricsRegistry, bind: WildcardBind): Promise<HttpServer> {
   return startHttpServer(statsRoutes(registry), wildcard(bind))
-}
-
-/** `/healthz/ready` on a wildcard address. */
-export function startReadinessServer(
-  readiness: { pending(): readonly string[] },
-  bind: WildcardBind,
-): Promise<HttpServer> {
-  return startHttpServer(readinessRoutes(readiness), wildcard(bind))
 }
 
 export interface WildcardBind {

@@ -1,7 +1,8 @@
 // Profiles of V8 as pprof messages (github.com/google/pprof, proto/profile.proto).
 
-import type { HeapProfiler, Profiler } from 'node:inspector/promises'
+import type { HeapProfiler, Profiler, Runtime } from 'node:inspector/promises'
 import { BinaryWriter, WireType } from '@bufbuild/protobuf/wire'
+import type { OfThread } from '../profiling/index.ts'
 
 // Field numbers of perftools.profiles.Profile and its parts.
 const profileFields = {
@@ -29,19 +30,29 @@ interface Frame {
 
 type ValueType = readonly [type: string, unit: string]
 
-/** `periodNanos`: time between two samples. */
-export function encodePprof(profile: Profiler.Profile, periodNanos: number): Uint8Array {
-  const counts = new Map<number, number>()
-  for (const id of profile.samples ?? []) counts.set(id, (counts.get(id) ?? 0) + 1)
-  const parents = new Map(
-    profile.nodes.flatMap((node) => (node.children ?? []).map((child) => [child, node.id] as const)),
-  )
-  const frames = profile.nodes.map(({ id, callFrame }): Frame => {
-    const count = counts.get(id)
-    const { functionName, url, lineNumber } = callFrame
-    const sampled = count === undefined ? {} : { values: [count, count * periodNanos] }
-    return { id, parent: parents.get(id), functionName, url, line: lineNumber + 1, ...sampled }
-  })
+/** `periodNanos`: time between two samples. Each thread is the root of its own calls. */
+export function encodePprof(threads: readonly OfThread<Profiler.Profile>[], periodNanos: number): Uint8Array {
+  const frames: Frame[] = []
+  for (const { thread, profile } of threads) {
+    const root = frames.reduce((last, { id }) => Math.max(last, id), 0) + 1
+    frames.push(rootOf(thread, root))
+    const counts = new Map<number, number>()
+    for (const id of profile.samples ?? []) counts.set(id, (counts.get(id) ?? 0) + 1)
+    const parents = new Map(
+      profile.nodes.flatMap((node) => (node.children ?? []).map((child) => [child, node.id] as const)),
+    )
+    for (const { id, callFrame } of profile.nodes) {
+      const count = counts.get(id)
+      const parent = parents.get(id)
+      frames.push({
+        id: root + id,
+        parent: parent === undefined ? root : root + parent,
+        ...placeOf(callFrame),
+        ...(count === undefined ? {} : { values: [count, count * periodNanos] }),
+      })
+    }
+  }
+  const durations = threads.map(({ profile }) => profile.endTime - profile.startTime)
   return encode(frames, {
     types: [
       ['samples', 'count'],
@@ -49,27 +60,41 @@ export function encodePprof(profile: Profiler.Profile, periodNanos: number): Uin
     ],
     periodType: ['cpu', 'nanoseconds'],
     period: periodNanos,
-    durationNanos: Math.round((profile.endTime - profile.startTime) * 1000),
+    durationNanos: Math.round(Math.max(0, ...durations) * 1000),
   })
 }
 
-/** `intervalBytes`: bytes allocated between two samples. */
-export function encodeHeapPprof(profile: HeapProfiler.SamplingHeapProfile, intervalBytes: number): Uint8Array {
+/** `intervalBytes`: bytes allocated between two samples. Each thread is the root of its own calls. */
+export function encodeHeapPprof(
+  threads: readonly OfThread<HeapProfiler.SamplingHeapProfile>[],
+  intervalBytes: number,
+): Uint8Array {
   const frames: Frame[] = []
-  const pending: { node: HeapProfiler.SamplingHeapProfileNode; parent: number | undefined }[] = [
-    { node: profile.head, parent: undefined },
-  ]
-  for (let next = pending.pop(); next !== undefined; next = pending.pop()) {
-    const { node, parent } = next
-    const { functionName, url, lineNumber } = node.callFrame
-    const sampled = node.selfSize === 0 ? {} : { values: [node.selfSize] }
-    const id = frames.length + 1
-    frames.push({ id, parent, functionName, url, line: lineNumber + 1, ...sampled })
-    for (const child of node.children) pending.push({ node: child, parent: id })
+  for (const { thread, profile } of threads) {
+    const root = frames.length + 1
+    frames.push(rootOf(thread, root))
+    const pending = [{ node: profile.head, parent: root }]
+    for (let next = pending.pop(); next !== undefined; next = pending.pop()) {
+      const { node, parent } = next
+      const sampled = node.selfSize === 0 ? {} : { values: [node.selfSize] }
+      const id = frames.length + 1
+      frames.push({ id, parent, ...placeOf(node.callFrame), ...sampled })
+      for (const child of node.children) pending.push({ node: child, parent: id })
+    }
   }
   const types: readonly ValueType[] = [['inuse_space', 'bytes']]
   return encode(frames, { types, periodType: ['space', 'bytes'], period: intervalBytes })
 }
+
+const rootOf = (thread: string, id: number): Frame => ({
+  id,
+  parent: undefined,
+  functionName: thread,
+  url: '',
+  line: 0,
+})
+
+const placeOf = ({ functionName, url, lineNumber }: Runtime.CallFrame) => ({ functionName, url, line: lineNumber + 1 })
 
 function encode(
   frames: readonly Frame[],

@@ -1,4 +1,4 @@
-// The paths of the admin, stats and readiness servers.
+// The paths of the admin and stats servers.
 
 import { pipeline, Readable } from 'node:stream'
 import { constants, createBrotliCompress, createDeflate, createGzip, createZstdCompress } from 'node:zlib'
@@ -9,6 +9,7 @@ import {
   negotiateExposition,
   streamMetrics,
 } from '../../observability/index.ts'
+import type { ProcessProfiler } from '../profiling/index.ts'
 import { type ConfigDumpSources, dumpAll } from './config-dump.ts'
 import { createHeapProfiling } from './heap.ts'
 import type { Handle, HttpAnswer, Routes } from './http-server.ts'
@@ -18,6 +19,7 @@ import { serveCpuProfile } from './profile.ts'
 export interface AdminOptions {
   readonly logging: Logging
   readonly dump: ConfigDumpSources
+  readonly profiler: ProcessProfiler
   /** Starts a graceful shutdown. */
   readonly shutDown: () => void
 }
@@ -25,16 +27,16 @@ export interface AdminOptions {
 const plain = (status: number, body: string): HttpAnswer => ({ status, contentType: 'text/plain; charset=utf-8', body })
 
 /** Port 15000. */
-export function adminRoutes({ logging, dump, shutDown }: AdminOptions): Routes {
-  const heap = createHeapProfiling()
+export function adminRoutes({ logging, dump, profiler, shutDown }: AdminOptions): Routes {
+  const heap = createHeapProfiling(profiler)
   return new Map<string, Handle>([
     ['/', () => ({ status: 200, contentType: 'text/html; charset=utf-8', body: indexPage })],
     [
       '/config_dump',
-      () => ({
+      async () => ({
         status: 200,
         contentType: 'application/json',
-        body: `${JSON.stringify(dumpAll(dump), undefined, 2)}\n`,
+        body: `${JSON.stringify(await dumpAll(dump), undefined, 2)}\n`,
       }),
     ],
     ['/logging', serveLogging(logging)],
@@ -46,7 +48,7 @@ export function adminRoutes({ logging, dump, shutDown }: AdminOptions): Routes {
         return plain(200, 'shutdown now\n')
       },
     ],
-    ['/debug/pprof/profile', serveCpuProfile()],
+    ['/debug/pprof/profile', serveCpuProfile(profiler)],
     ['/debug/pprof/heap', heap.profile],
     ['/debug/pprof/heap/profiling', heap.toggle],
   ])
@@ -67,20 +69,6 @@ export function statsRoutes(registry: MetricsRegistry): Routes {
   return new Map([
     ['/metrics', serve],
     ['/stats/prometheus', serve],
-  ])
-}
-
-/** Port 15021. */
-export function readinessRoutes(readiness: { pending(): readonly string[] }): Routes {
-  return new Map<string, Handle>([
-    [
-      '/healthz/ready',
-      ({ method }) => {
-        if (method !== 'GET') return plain(405, 'Invalid HTTP method\n')
-        const pending = [...readiness.pending()].sort()
-        return pending.length === 0 ? plain(200, 'ready\n') : plain(500, `not ready, pending: ${pending.join(', ')}\n`)
-      },
-    ],
   ])
 }
 

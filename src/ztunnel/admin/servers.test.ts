@@ -6,6 +6,7 @@ import { promisify } from 'node:util'
 import { brotliDecompress, gunzip, inflate, zstdDecompress } from 'node:zlib'
 import { createTestAuthority } from '../../../test/support/certificates.ts'
 import { createLogging, createMetricsRegistry } from '../../observability/index.ts'
+import { createProcessProfiler } from '../profiling/index.ts'
 import { createMeshState } from '../state/index.ts'
 import { dumpAll } from './config-dump.ts'
 import { startAdminServer, startStatsServer } from './index.ts'
@@ -20,7 +21,10 @@ const sources = {
 
 async function startAdmin(shutDown = () => {}) {
   const logging = createLogging({ sink: { write: () => {}, dropped: 0, flush: async () => {}, flushSync: () => {} } })
-  return await startAdminServer({ logging, dump: sources, shutDown }, { port: 0, ipv6Loopback: false })
+  return await startAdminServer(
+    { logging, dump: sources, profiler: createProcessProfiler(), shutDown },
+    { port: 0, ipv6Loopback: false },
+  )
 }
 
 test('metrics are compressed as the scraper accepts', async () => {
@@ -76,21 +80,21 @@ test('a heap profile is there once sampling is switched on', async () => {
   assert.equal((await get('')).status, 500)
 })
 
-test('a profile names its functions', () => {
+test('a profile names its threads and their functions', () => {
   const callFrame = { functionName: 'work', scriptId: '1', url: 'file.js', lineNumber: 4, columnNumber: 0 }
   const root = { ...callFrame, functionName: '(root)' }
-  const bytes = encodePprof(
-    {
-      nodes: [
-        { id: 1, callFrame: root, children: [2] },
-        { id: 2, callFrame },
-      ],
-      startTime: 0,
-      endTime: 10,
-      samples: [2, 2],
-    },
-    1_000_000,
-  )
+  const profile = {
+    nodes: [
+      { id: 1, callFrame: root, children: [2] },
+      { id: 2, callFrame },
+    ],
+    startTime: 0,
+    endTime: 10,
+    samples: [2, 2],
+  }
+  const threads = ['main', 'worker 0'].map((thread) => ({ thread, profile }))
+  const bytes = encodePprof(threads, 1_000_000)
+  for (const thread of ['main', 'worker 0']) assert.ok(Buffer.from(bytes).includes(thread))
   assert.ok(Buffer.from(bytes).includes('work'))
   assert.ok(Buffer.from(bytes).includes('nanoseconds'))
 })
@@ -107,7 +111,7 @@ test('certificates are dumped without keys', async () => {
     notAfter: new Date(),
     serial: '1',
   }
-  const dump = dumpAll({
+  const dump = await dumpAll({
     ...sources,
     certificates: () => [
       { identity: 'spiffe://td/ns/n/sa/s', state: 'Available', certificate },
@@ -128,7 +132,10 @@ test('a bind that fails says where', async () => {
   const logging = createLogging({ sink: { write: () => {}, dropped: 0, flush: async () => {}, flushSync: () => {} } })
   try {
     await assert.rejects(
-      startAdminServer({ logging, dump: sources, shutDown: () => {} }, { port, ipv6Loopback: false }),
+      startAdminServer(
+        { logging, dump: sources, profiler: createProcessProfiler(), shutDown: () => {} },
+        { port, ipv6Loopback: false },
+      ),
       new RegExp(`^Error: failed to bind to address 127\\.0\\.0\\.1:${port}: `),
     )
   } finally {

@@ -11,5 +11,11 @@ export {
 } from './manager.ts'
 export { createPrefetch, isPrefetched } from './prefetch.ts'
 export type { Priority } from './request-queue.ts'
-export { openRevocations, type Revocations, type RevocationsOptions, type RevocationVerdict } from './revocations.ts'
+export type { RevocationVerdict } from './revocation-verdict.ts'
+export {
+  openRevocations,
+  type RevocationSource,
+  type Revocations,
+  type RevocationsOptions,
+} from './revocations.ts'
 export { renewalDelayMs, retryDelayMs } from './schedule.ts'

@@ -12,6 +12,8 @@ export interface CertificateManagerOptions {
   readonly clock?: Clock
   /** In [0, 1), for the spread of renewals and retries. */
   readonly random?: () => number
+  /** Told of each certificate that arrives, before those who wait for it; without one when the identity is forgotten. */
+  readonly onCertificate?: (identity: string, certificate: WorkloadCertificate | undefined) => void
   /** Told of each failed request. */
   readonly onFailure?: (identity: string, error: CertificateError) => void
 }
@@ -55,7 +57,8 @@ interface Entry {
 }
 
 export function createCertificateManager(options: CertificateManagerOptions): CertificateManager {
-  const { requestCertificate, concurrency = 8, clock = systemClock, random = Math.random, onFailure } = options
+  const { requestCertificate, concurrency = 8, clock = systemClock, random = Math.random } = options
+  const { onCertificate, onFailure } = options
   const entries = new Map<string, Entry>()
   const queue = createRequestQueue<Entry>()
   let inFlight = 0
@@ -127,6 +130,7 @@ export function createCertificateManager(options: CertificateManagerOptions): Ce
     entry.certificate = certificate
     entry.error = undefined
     entry.failures = 0
+    onCertificate?.(entry.identity, certificate)
     entry.waiting?.resolve(certificate)
     entry.waiting = undefined
     startTimer(entry, renewalDelayMs(certificate, clock.now(), random()), 'Background')
@@ -165,6 +169,7 @@ export function createCertificateManager(options: CertificateManagerOptions): Ce
     entries.delete(entry.identity)
     queue.remove(entry)
     stopTimer(entry)
+    if (entry.certificate !== undefined) onCertificate?.(entry.identity, undefined)
     entry.waiting?.reject(reason)
     entry.waiting = undefined
     entry.request?.abort(reason)

@@ -1,8 +1,9 @@
 // The revocation lists in force, read from a file and read again when it changes.
 import type { X509Certificate } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
-import { parseRevocationLists, type RevocationList, revokedIn } from '../../ca/client/index.ts'
+import { parseRevocationLists, type RevocationList } from '../../ca/revocation/index.ts'
 import { type Clock, systemClock } from './clock.ts'
+import { judgeChain, type RevocationVerdict } from './revocation-verdict.ts'
 
 export interface RevocationsOptions {
   readonly path: string
@@ -12,11 +13,10 @@ export interface RevocationsOptions {
   readonly warn?: (message: string) => void
 }
 
-export type RevocationVerdict =
-  | { readonly kind: 'good' }
-  | { readonly kind: 'revoked'; readonly serial: string }
-  /** No list can be read, and then nothing is to pass. */
-  | { readonly kind: 'unknown'; readonly reason: string }
+/** What is known of the lists; can be posted to another thread. */
+export type RevocationSource =
+  | { readonly kind: 'lists'; readonly bytes: Uint8Array }
+  | { readonly kind: 'invalid'; readonly reason: string }
 
 export interface Revocations extends AsyncDisposable {
   /** `invalid`: the file was never readable as a list; an operator must be told. */
@@ -25,6 +25,8 @@ export interface Revocations extends AsyncDisposable {
   readonly generation: number
   /** How many certificates the lists name. */
   readonly revoked: number
+  /** The lists in force as they were read; with the reason instead while none could be. */
+  readonly source: RevocationSource
   /**
    * Checks a peer's chain, leaf first. `known`: our own intermediates and roots, to continue a chain of which only a part is seen
    * (a server sees no more than the client's leaf).
@@ -46,6 +48,7 @@ export async function openRevocations(options: RevocationsOptions): Promise<Revo
   let lists: readonly RevocationList[] | undefined
   let reason = ''
   let seen: string | undefined
+  let inForce: Buffer = Buffer.alloc(0)
   let generation = 0
   let timer: unknown
   let isClosed = false
@@ -58,6 +61,7 @@ export async function openRevocations(options: RevocationsOptions): Promise<Revo
       if (text === seen) return
       seen = text
       lists = parseRevocationLists(bytes)
+      inForce = bytes
     } catch (error) {
       const message = error instanceof Error ? error.message : String(error)
       if (message !== reason || lists !== undefined) {
@@ -92,6 +96,9 @@ export async function openRevocations(options: RevocationsOptions): Promise<Revo
     get state() {
       return lists === undefined ? 'invalid' : 'enforcing'
     },
+    get source(): RevocationSource {
+      return lists === undefined ? { kind: 'invalid', reason } : { kind: 'lists', bytes: inForce }
+    },
     get generation() {
       return generation
     },
@@ -100,8 +107,7 @@ export async function openRevocations(options: RevocationsOptions): Promise<Revo
     },
     check(chain, known) {
       if (lists === undefined) return whenInvalid === 'open' ? { kind: 'good' } : { kind: 'unknown', reason }
-      const revoked = revokedIn(chain, known, lists)
-      return revoked === undefined ? { kind: 'good' } : { kind: 'revoked', serial: revoked.serialNumber }
+      return judgeChain(lists, chain, known)
     },
     subscribe(listener) {
       listeners.add(listener)

@@ -1,7 +1,7 @@
 // What each variable of the environment sets, and what holds without it.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { dataPlaneOptions } from '../data-plane-settings.ts'
+import { dataPlaneOptions } from '../workers/data-plane-options.ts'
 import { loadConfig } from './load.ts'
 import type { ZtunnelConfig } from './types.ts'
 

@@ -7,7 +7,7 @@ import {
   parseTraceparent,
   spiffeId,
 } from '../decisions/index.ts'
-import { formatAddress } from '../state/index.ts'
+import { formatAddress } from '../state/address.ts'
 import type { PodContext } from './pod-context.ts'
 import type { DataPlaneOptions } from './types.ts'
 

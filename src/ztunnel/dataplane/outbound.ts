@@ -9,7 +9,7 @@ import {
   type Target,
 } from '../decisions/index.ts'
 import type { SocketAddress, Workload } from '../model.ts'
-import { formatAddress } from '../state/index.ts'
+import { formatAddress } from '../state/address.ts'
 import type { ConnectionFacts } from '../telemetry/index.ts'
 import { decide } from './decide.ts'
 import { describeFailure } from './errors.ts'

@@ -3,7 +3,7 @@ import type { Socket } from 'node:net'
 import { createTunnelPool, type TunnelServerConnection } from '../../hbone/index.ts'
 import type { NetworkNamespace } from '../../linux/index.ts'
 import type { PodInfo } from '../model.ts'
-import { formatAddress } from '../state/index.ts'
+import { formatAddress } from '../state/address.ts'
 import { listenDns } from './dns-listeners.ts'
 import { ConnectionError } from './errors.ts'
 import { serveInbound } from './inbound.ts'
@@ -11,7 +11,6 @@ import { serveOutbound } from './outbound.ts'
 import { servePlaintext } from './plaintext.ts'
 import type { PodContext } from './pod-context.ts'
 import { listenTcp, type TcpListener } from './sockets.ts'
-import { serveSocks5 } from './socks5.ts'
 import { createConnectionTracker } from './tracker.ts'
 import type { DataPlaneOptions, DataPlaneServices, LiveConnection } from './types.ts'
 
@@ -101,6 +100,8 @@ export async function startPodProxy(given: PodProxyOptions): Promise<PodProxy> {
       )
       await listen(ports.outbound, (socket) => own(serveOutbound(context, socket)))
       if (ports.socks5 !== undefined) {
+        // Few use it, and it brings a DNS library.
+        const { serveSocks5 } = await import('./socks5.ts')
         await listen(ports.socks5, (socket) => own(serveSocks5(context, socket)), '127.0.0.1')
       }
     }

@@ -10,7 +10,7 @@ import {
   type SocketOptions,
 } from '../../linux/index.ts'
 import type { SocketAddress } from '../model.ts'
-import { canonicalIp, formatAddress } from '../state/index.ts'
+import { canonicalIp, formatAddress } from '../state/address.ts'
 import { errorTexts } from '../telemetry/index.ts'
 import { ConnectionError } from './errors.ts'
 

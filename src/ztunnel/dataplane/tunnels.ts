@@ -2,7 +2,7 @@
 import { expectOneOf, openTunnelConnection, type Tunnel, type TunnelConnection } from '../../hbone/index.ts'
 import { type Baggage, identityOf, parseBaggage, parseSpiffeId, spiffeId } from '../decisions/index.ts'
 import type { Identity, SocketAddress, Workload } from '../model.ts'
-import { formatAddress } from '../state/index.ts'
+import { formatAddress } from '../state/address.ts'
 import { errorTexts } from '../telemetry/index.ts'
 import { ConnectionError } from './errors.ts'
 import { connectOptions, credentialsOf, type PodContext, peerCheck } from './pod-context.ts'

@@ -1,8 +1,8 @@
 // What a DNS query of a meshed pod is answered with, from the services of the mesh alone.
 import { allowsFamily } from '../decisions/backends.ts'
 import type { Service, Workload } from '../model.ts'
-import { ipFamily, type MeshView, usableEndpoints } from '../state/index.ts'
-import { isVisible } from '../state/view.ts'
+import { ipFamily } from '../state/address.ts'
+import { isVisible, type MeshView, usableEndpoints } from '../state/view.ts'
 import { type CandidateName, candidateNames, wildcardForms } from './names.ts'
 
 export interface DnsQuestion {

@@ -1,5 +1,5 @@
 // Address and alias records as bytes (RFC 1035 section 3.2, RFC 3596).
-import { ipToBytes } from '../state/index.ts'
+import { ipToBytes } from '../state/address.ts'
 import type { DnsRecord } from './answer.ts'
 
 const types = { A: 1, CNAME: 5, AAAA: 28 } as const

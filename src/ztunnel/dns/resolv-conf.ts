@@ -1,5 +1,5 @@
 // The resolver configuration file: name servers, search list, options.
-import { canonicalIp } from '../state/index.ts'
+import { canonicalIp } from '../state/address.ts'
 
 export interface ResolvConf {
   readonly nameservers: readonly string[]

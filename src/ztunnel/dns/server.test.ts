@@ -24,7 +24,7 @@ function world(forward: Forwarder['forward'] = () => Promise.reject(new DnsError
   const answerer = createDnsAnswerer({
     state: meshOf(mesh),
     forwarder: { forward },
-    metrics: createZtunnelMetrics(registry, { istioVersion: 'test' }),
+    metrics: createZtunnelMetrics(registry),
     logging: silentLogging(),
     clusterDomain: 'cluster.local',
     ipv6Enabled: true,

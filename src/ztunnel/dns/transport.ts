@@ -3,7 +3,7 @@ import dgram from 'node:dgram'
 import net from 'node:net'
 import { createSocket, type NetworkNamespace } from '../../linux/index.ts'
 import type { SocketAddress } from '../model.ts'
-import { formatAddress, ipFamily } from '../state/index.ts'
+import { formatAddress, ipFamily } from '../state/address.ts'
 import { DnsError } from './errors.ts'
 import { readMessage } from './message.ts'
 

@@ -9,7 +9,7 @@ function world(level: 'info' | 'debug' = 'info') {
   const lines: string[] = []
   const registry = createMetricsRegistry()
   const reports = createConnectionReports({
-    metrics: createZtunnelMetrics(registry, { istioVersion: '1.27' }),
+    metrics: createZtunnelMetrics(registry),
     logging: createLogging({
       sink: { write: (line) => void lines.push(line), dropped: 0, flush: async () => {}, flushSync: () => {} },
       filter: new Map([['', level]]),

@@ -1,7 +1,7 @@
 // Reports connections: one access log line at the end, counters on the way.
 import { type Fields, type Logging, quoted } from '../../observability/index.ts'
-import { spiffeId } from '../decisions/index.ts'
-import { formatAddress } from '../state/index.ts'
+import { spiffeId } from '../decisions/identity.ts'
+import { formatAddress } from '../state/address.ts'
 import { errorTexts } from './error-texts.ts'
 import {
   type ConnectionFacts,

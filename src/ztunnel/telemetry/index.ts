@@ -11,4 +11,4 @@ export type { ConnectionFacts, KnownWorkload, Reporter, ResponseFlag } from './f
 export { peerOf } from './facts.ts'
 export { known, sourceLabels, trafficLabels } from './labels.ts'
 export { registerMeshMemoryMetrics } from './mesh-memory.ts'
-export { type BuildFacts, createZtunnelMetrics, type ZtunnelMetrics } from './metrics.ts'
+export { type BuildFacts, createZtunnelMetrics, registerBuildMetric, type ZtunnelMetrics } from './metrics.ts'

@@ -1,5 +1,5 @@
 // The labels of the TCP metrics.
-import { spiffeId } from '../decisions/index.ts'
+import { spiffeId } from '../decisions/identity.ts'
 import type { Identity } from '../model.ts'
 import {
   type ConnectionFacts,

@@ -28,6 +28,7 @@ export interface ZtunnelMetrics {
   readonly pendingProxies: Gauge
   readonly proxiesStarted: Counter
   readonly proxiesStopped: Counter
+  readonly workerThreads: Gauge
 }
 
 export interface BuildFacts {
@@ -41,21 +42,20 @@ const dns: { readonly labels: readonly DnsLabel[] } = {
   labels: ['request_query_type', 'request_protocol', 'source_canonical_service', 'source_canonical_revision'],
 }
 
-/** Registers every family; with `build`, which the main thread alone gives, also the build gauge with its one value. */
-export function createZtunnelMetrics(registry: MetricFamilies, build?: BuildFacts): ZtunnelMetrics {
-  const unstable = (help: string): string => `${help} (unstable)`
-  if (build !== undefined) {
-    registry
-      .gauge({
-        name: 'istio_build',
-        help: 'Istio component build info',
-        labels: ['component', 'tag'],
-      })
-      .with({ component: 'ztunnel', tag: build.istioVersion })
-      .set(1)
-  }
+const unstable = (help: string): string => `${help} (unstable)`
+
+/** What runs here, as a gauge whose value is 1. Once a process. */
+export function registerBuildMetric(families: MetricFamilies, build: BuildFacts): void {
+  families
+    .gauge({ name: 'istio_build', help: 'Istio component build info', labels: ['component', 'tag'] })
+    .with({ component: 'ztunnel', tag: build.istioVersion })
+    .set(1)
+}
+
+/** Registers every family of the data plane and of what feeds it, the same on the main thread and on workers. */
+export function createZtunnelMetrics(families: MetricFamilies): ZtunnelMetrics {
   const counter = <L extends string>(name: string, help: string, labels: readonly L[]) =>
-    registry.counter({ name, help, labels })
+    families.counter({ name, help, labels })
   return {
     connectionsOpened: counter(
       'istio_tcp_connections_opened_total',
@@ -82,7 +82,7 @@ export function createZtunnelMetrics(registry: MetricFamilies, build?: BuildFact
       unstable('The total number of TCP connections that failed'),
       traffic.labels,
     ),
-    socketsOpen: registry.gauge({
+    socketsOpen: families.gauge({
       name: 'istio_tcp_sockets_open',
       help: unstable('The current number of accepted sockets'),
       ...reporter,
@@ -113,7 +113,7 @@ export function createZtunnelMetrics(registry: MetricFamilies, build?: BuildFact
       unstable('The total number of forwarded DNS requests that failed'),
       dns.labels,
     ),
-    dnsUpstreamSeconds: registry.histogram({
+    dnsUpstreamSeconds: families.histogram({
       name: 'istio_dns_upstream_request_duration_seconds',
       help: unstable('The time in seconds a forwarded DNS request takes'),
       ...dns,
@@ -130,11 +130,11 @@ export function createZtunnelMetrics(registry: MetricFamilies, build?: BuildFact
       unstable('The total number of bytes of xDS messages received'),
       ['url'],
     ),
-    activeProxies: registry.gauge({
+    activeProxies: families.gauge({
       name: 'workload_manager_active_proxy_count',
       help: unstable('The current number of pods served'),
     }),
-    pendingProxies: registry.gauge({
+    pendingProxies: families.gauge({
       name: 'workload_manager_pending_proxy_count',
       help: unstable('The current number of pods whose proxy could not start yet'),
     }),
@@ -148,5 +148,9 @@ export function createZtunnelMetrics(registry: MetricFamilies, build?: BuildFact
       unstable('The total number of pod proxies stopped'),
       [],
     ),
+    workerThreads: families.gauge({
+      name: 'ztunnel_worker_threads',
+      help: unstable('The number of worker threads that carry connections'),
+    }),
   }
 }

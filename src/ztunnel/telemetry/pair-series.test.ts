@@ -29,14 +29,14 @@ const identity = (serviceAccount: string) => ({ trustDomain: 'cluster.local', na
 const service = (name: string) => ({ name, namespace: 'default', hostname: `${name}.default.svc.cluster.local` })
 
 test('connections with the same labels share their series, whatever their addresses', () => {
-  const pairSeries = createPairSeries(createZtunnelMetrics(createMetricsRegistry(), { istioVersion: '1' }))
+  const pairSeries = createPairSeries(createZtunnelMetrics(createMetricsRegistry()))
   const other = { ...facts, src: { ip: '10.0.0.1', port: 2 }, hboneAuthority: '10.0.0.2:80' }
   assert.equal(pairSeries(facts), pairSeries(other))
 })
 
 test('what has other labels has other series', () => {
   const registry = createMetricsRegistry()
-  const pairSeries = createPairSeries(createZtunnelMetrics(registry, { istioVersion: '1' }))
+  const pairSeries = createPairSeries(createZtunnelMetrics(registry))
   const { source: _, ...withoutSource } = facts
   const various: readonly ConnectionFacts[] = [
     facts,

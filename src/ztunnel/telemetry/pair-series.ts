@@ -1,7 +1,7 @@
 // The counters of connections that have the same labels, found by what the labels are made of: 27 of them are built once, not
 // several times a connection.
 import type { CounterSeries } from '../../observability/index.ts'
-import { spiffeId } from '../decisions/index.ts'
+import { spiffeId } from '../decisions/identity.ts'
 import type { ConnectionFacts } from './facts.ts'
 import { trafficLabels } from './labels.ts'
 import type { ZtunnelMetrics } from './metrics.ts'

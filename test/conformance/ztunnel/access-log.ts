@@ -47,7 +47,7 @@ function report(connection: Data, defaults: Data, registry: MetricsRegistry, for
   const lines: string[] = []
   let time = 0
   const reports = createConnectionReports({
-    metrics: createZtunnelMetrics(registry, { istioVersion: 'test' }),
+    metrics: createZtunnelMetrics(registry),
     logging: createLogging({
       sink: { write: (line) => void lines.push(line), dropped: 0, flush: async () => {}, flushSync: () => {} },
       format: (record: LogRecord) => format(record),

@@ -2,9 +2,12 @@
 import assert from 'node:assert/strict'
 import { openSync } from 'node:fs'
 import { createLogging } from '../../../src/observability/index.ts'
-import { dumpAll, dumpPods, startAdminServer, startReadinessServer } from '../../../src/ztunnel/admin/index.ts'
+import { startHttpServer } from '../../../src/ztunnel/admin/http-server.ts'
+import { dumpAll, dumpPods, startAdminServer } from '../../../src/ztunnel/admin/index.ts'
+import { readinessRoutes } from '../../../src/ztunnel/admin/readiness.ts'
 import { dumpConfig, loadConfig } from '../../../src/ztunnel/config/index.ts'
-import { createPods, type PodProxy } from '../../../src/ztunnel/dataplane/index.ts'
+import { createPods } from '../../../src/ztunnel/pods/index.ts'
+import { createProcessProfiler } from '../../../src/ztunnel/profiling/index.ts'
 import { createReadiness } from '../../../src/ztunnel/readiness.ts'
 import { parseLocalFile, serviceKey } from '../../../src/ztunnel/state/index.ts'
 import { type Data, meshOf, type TopicRunner } from './topic.ts'
@@ -18,7 +21,7 @@ export const runAdmin: TopicRunner = async (one) => {
     case 'workload-state':
       return await runWorkloadState(one)
     case 'config-dump':
-      return runConfigDump(one)
+      return await runConfigDump(one)
     default:
       throw new Error(`unknown kind ${one.kind}`)
   }
@@ -40,6 +43,7 @@ async function runHttp(one: Data): Promise<void> {
     {
       logging: createLogging({ sink: { write: () => {}, dropped: 0, flush: async () => {}, flushSync: () => {} } }),
       dump: dumpSources({}),
+      profiler: createProcessProfiler(),
       shutDown: () => assert.fail('no case asks for a shutdown'),
     },
     { port: 0, ipv6Loopback: false },
@@ -59,7 +63,7 @@ async function runReadiness(one: Data): Promise<void> {
   for (const { pending, status, body } of one.table) {
     const readiness = createReadiness()
     for (const name of pending) readiness.task(name)
-    await using server = await startReadinessServer(readiness, { port: 0, ipv6: false })
+    await using server = await startHttpServer(readinessRoutes(readiness), { port: 0, ip: '127.0.0.1' })
     const response = await fetch(`http://127.0.0.1:${server.port}/healthz/ready`)
     assert.equal(response.status, status)
     assert.equal(await response.text(), body)
@@ -68,7 +72,7 @@ async function runReadiness(one: Data): Promise<void> {
 
 async function runWorkloadState(one: Data): Promise<void> {
   let fails = false
-  const proxy: PodProxy = { connections: () => [], drain: async () => {}, stop: () => {} } as Data
+  const proxy = { drain: async () => {}, stop: async () => {} }
   const pods = createPods({
     start: async () => {
       if (fails) throw new Error('port taken')
@@ -82,15 +86,15 @@ async function runWorkloadState(one: Data): Promise<void> {
       fails = event === 'pending'
       if (event === 'down') await pods.handle({ kind: 'delete', uid })
       else await pods.handle({ kind: 'add', uid, pod: info, namespaceFd: openSync('/proc/self/ns/net', 'r') })
-      assert.deepEqual(dumpPods(pods.list()), expect)
+      assert.deepEqual(dumpPods(pods.list().map((one) => ({ ...one, connections: [] }))), expect)
     }
   } finally {
-    pods.stop('test ended')
+    await pods.stop('test ended')
   }
 }
 
-function runConfigDump(one: Data): void {
-  const dump = JSON.parse(JSON.stringify(dumpAll(dumpSources(one.localConfig)))) as Data
+async function runConfigDump(one: Data): Promise<void> {
+  const dump = JSON.parse(JSON.stringify(await dumpAll(dumpSources(one.localConfig)))) as Data
   const { workloads, services, policies, stagedServices } = one.expect
   assert.deepEqual(dump.stagedServices, stagedServices)
   compareList(dump.workloads, workloads, (item) => item.uid)

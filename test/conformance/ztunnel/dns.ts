@@ -40,7 +40,7 @@ async function runQuery(one: Data, defaults: Data, protocol: 'udp' | 'tcp'): Pro
       resolvConf: { nameservers: ['192.0.2.53'], searchDomains: [], timeoutMs: 1000, attempts: 1 },
       exchange: async (message) => upstreamAnswer(message, defaults.upstream),
     }),
-    metrics: createZtunnelMetrics(createMetricsRegistry(), { istioVersion: 'test' }),
+    metrics: createZtunnelMetrics(createMetricsRegistry()),
     logging: silentLogging(),
     clusterDomain: proxy.clusterDomain,
     searchDomains: one.searchDomains ?? defaults.searchDomains,

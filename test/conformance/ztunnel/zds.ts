@@ -8,8 +8,8 @@ import { create, fromBinary, toBinary } from '@bufbuild/protobuf'
 import { listenSeqpacket, type SeqpacketConnection } from '../../../src/linux/index.ts'
 import { silentLogging } from '../../../src/observability/index.ts'
 import { zds } from '../../../src/proto/index.ts'
-import { createPods, followNodeAgent, type PodProxy, ZdsProtocolError } from '../../../src/ztunnel/dataplane/index.ts'
-import { encodeAck, encodeHello } from '../../../src/ztunnel/dataplane/zds-messages.ts'
+import { createPods, followNodeAgent, type ServedPod, ZdsProtocolError } from '../../../src/ztunnel/pods/index.ts'
+import { encodeAck, encodeHello } from '../../../src/ztunnel/pods/zds-messages.ts'
 import type { Data, TopicRunner } from './topic.ts'
 
 const retryMs = 100
@@ -33,7 +33,7 @@ async function runSteps(one: Data, dir: string): Promise<void> {
     names.set(statSync(path, { bigint: true }).ino, name)
     return openSync(path, 'r')
   }
-  const running = new Map<PodProxy, string>()
+  const running = new Map<ServedPod, string>()
   let starts = 0
   const pods = createPods({
     retryMs,
@@ -41,11 +41,7 @@ async function runSteps(one: Data, dir: string): Promise<void> {
       const name = names.get(namespace.inode) ?? 'unknown'
       if (blocked.has(name)) throw new Error('failed to bind to address [::]:15008: Address in use')
       starts += 1
-      const proxy = {
-        connections: () => [],
-        drain: async () => {},
-        stop: () => void running.delete(proxy),
-      } as Data as PodProxy
+      const proxy: ServedPod = { drain: async () => {}, stop: async () => void running.delete(proxy) }
       running.set(proxy, name)
       return proxy
     },
@@ -114,7 +110,7 @@ async function runSteps(one: Data, dir: string): Promise<void> {
     connection.close()
     listener.close()
     await following
-    pods.stop('test ended')
+    await pods.stop('test ended')
   }
 }
 

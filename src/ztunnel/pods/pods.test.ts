@@ -18,9 +18,8 @@ function world() {
       if (blocked.has(pod.name)) throw new Error('failed to bind to address [::]:15008')
       starts += 1
       return {
-        connections: () => [],
         drain: async () => undefined,
-        stop: () => void stopped.push(pod.name),
+        stop: async () => void stopped.push(pod.name),
       }
     },
   })

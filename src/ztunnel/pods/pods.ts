@@ -1,8 +1,6 @@
 // The pods of the node: one proxy each, started, kept, retried and stopped as the node agent says.
 import { adoptNetworkNamespace, type NetworkNamespace } from '../../linux/index.ts'
 import type { PodInfo } from '../model.ts'
-import type { PodProxy } from './pod-proxy.ts'
-import type { LiveConnection } from './types.ts'
 import type { AgentMessage } from './zds-messages.ts'
 
 /** The agent broke the protocol: who speaks so cannot be followed. */
@@ -13,8 +11,17 @@ export class ZdsProtocolError extends Error {
   }
 }
 
-export interface PodsOptions {
-  readonly start: (pod: PodInfo, namespace: NetworkNamespace) => Promise<PodProxy>
+/** What was started for a pod. */
+export interface ServedPod {
+  /** No new connections; resolves when those in progress have ended. */
+  drain(): Promise<void>
+  /** Cuts everything at once; resolves when nothing listens any more. */
+  stop(reason: string): Promise<void>
+}
+
+export interface PodsOptions<P extends ServedPod> {
+  /** Serves a pod. The namespace is closed when the pod is stopped: who needs it longer makes a descriptor of its own. */
+  readonly start: (pod: PodInfo, namespace: NetworkNamespace) => Promise<P>
   /** Between attempts to start pods that could not be started. */
   readonly retryMs?: number
   /** Told after each change, and after each failed start with its error. */
@@ -25,14 +32,15 @@ export type PodChange =
   | { readonly kind: 'started' | 'stopped'; readonly uid: string; readonly pod: PodInfo }
   | { readonly kind: 'pending'; readonly uid: string; readonly pod: PodInfo; readonly error: string }
 
-export interface PodState {
+export interface PodState<P extends ServedPod = ServedPod> {
   readonly uid: string
   readonly pod: PodInfo
   readonly state: 'Up' | 'Pending'
-  readonly connections: readonly LiveConnection[]
+  /** Absent while pending. */
+  readonly served?: P
 }
 
-export interface Pods {
+export interface Pods<P extends ServedPod = ServedPod> {
   /** A new connection of the agent: what an earlier one said about its snapshot and pending pods no longer counts. */
   beginStream(): void
   /** Carries out one message. Returns the error to answer with, if any. Rejects with a ZdsProtocolError. */
@@ -41,22 +49,23 @@ export interface Pods {
   readonly ready: boolean
   /** Calls the listener when a later attempt may have changed `ready`. Returns the function that ends it. */
   onRetry(listener: () => void): () => void
-  list(): readonly PodState[]
+  list(): readonly PodState<P>[]
   /** Lets every pod's connections end. */
   drain(): Promise<void>
-  stop(reason: string): void
+  stop(reason: string): Promise<void>
 }
 
-interface RunningPod {
+interface RunningPod<P extends ServedPod> {
   readonly pod: PodInfo
   readonly namespace: NetworkNamespace
-  readonly proxy: PodProxy
+  readonly served: P
 }
 
 const stoppedReason = 'connection closed due to connection drain'
 
-export function createPods({ start, retryMs = 5_000, onChange = () => undefined }: PodsOptions): Pods {
-  const running = new Map<string, RunningPod>()
+export function createPods<P extends ServedPod>(options: PodsOptions<P>): Pods<P> {
+  const { start, retryMs = 5_000, onChange = () => undefined } = options
+  const running = new Map<string, RunningPod<P>>()
   const pending = new Map<string, { readonly pod: PodInfo; readonly namespace: NetworkNamespace }>()
   let snapshot = new Set<string>()
   let snapshotSent = false
@@ -72,11 +81,11 @@ export function createPods({ start, retryMs = 5_000, onChange = () => undefined 
     return result
   }
 
-  function stopPod(uid: string): void {
+  async function stopPod(uid: string): Promise<void> {
     const found = running.get(uid)
     if (found === undefined) return
     running.delete(uid)
-    found.proxy.stop(stoppedReason)
+    await found.served.stop(stoppedReason)
     found.namespace[Symbol.dispose]()
     onChange({ kind: 'stopped', uid, pod: found.pod })
   }
@@ -100,16 +109,16 @@ export function createPods({ start, retryMs = 5_000, onChange = () => undefined 
         forgetPending(uid)
         return undefined
       }
-      stopPod(uid)
+      await stopPod(uid)
     }
     try {
-      const proxy = await start(pod, namespace)
+      const served = await start(pod, namespace)
       if (ended) {
-        proxy.stop(stoppedReason)
+        await served.stop(stoppedReason)
         namespace[Symbol.dispose]()
         return undefined
       }
-      running.set(uid, { pod, namespace, proxy })
+      running.set(uid, { pod, namespace, served })
       if (pending.get(uid)?.namespace !== namespace) forgetPending(uid)
       pending.delete(uid)
       if (pending.size === 0) stopRetrying()
@@ -149,13 +158,13 @@ export function createPods({ start, retryMs = 5_000, onChange = () => undefined 
         return undefined
       case 'delete':
         forgetPending(message.uid)
-        if (snapshotSent) stopPod(message.uid)
+        if (snapshotSent) await stopPod(message.uid)
         else snapshot.delete(message.uid)
         return undefined
       case 'snapshot-sent':
         if (snapshotSent) throw new ZdsProtocolError('pod snapshot received already')
         snapshotSent = true
-        for (const uid of [...running.keys()]) if (!snapshot.has(uid)) stopPod(uid)
+        await Promise.all([...running.keys()].filter((uid) => !snapshot.has(uid)).map(stopPod))
         snapshot = new Set()
         return undefined
     }
@@ -180,29 +189,27 @@ export function createPods({ start, retryMs = 5_000, onChange = () => undefined 
       return () => void retryListeners.delete(listener)
     },
     list: () => [
-      ...[...running].map(([uid, { pod, proxy }]) => ({
-        uid,
-        pod,
-        state: 'Up' as const,
-        connections: proxy.connections(),
-      })),
+      ...[...running].map(([uid, { pod, served }]) => ({ uid, pod, state: 'Up' as const, served })),
       ...[...pending]
         .filter(([uid]) => !running.has(uid))
-        .map(([uid, { pod }]) => ({ uid, pod, state: 'Pending' as const, connections: [] })),
+        .map(([uid, { pod }]) => ({ uid, pod, state: 'Pending' as const })),
     ],
     async drain() {
       ended = true
       forgetAllPending()
-      await Promise.all([...running.values()].map(({ proxy }) => proxy.drain()))
+      await Promise.all([...running.values()].map(({ served }) => served.drain()))
     },
-    stop(reason) {
+    async stop(reason) {
       ended = true
       forgetAllPending()
-      for (const [uid, { proxy, namespace }] of [...running]) {
-        running.delete(uid)
-        proxy.stop(reason)
-        namespace[Symbol.dispose]()
-      }
+      const all = [...running.values()]
+      running.clear()
+      await Promise.all(
+        all.map(async ({ served, namespace }) => {
+          await served.stop(reason)
+          namespace[Symbol.dispose]()
+        }),
+      )
     },
   }
 }

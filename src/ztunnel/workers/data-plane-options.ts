@@ -1,25 +1,19 @@
 // The configuration as the data plane takes it.
-import { defaultHttp2Options } from '../hbone/index.ts'
-import type { ZtunnelConfig } from './config/index.ts'
-import { postQuantumGroup } from './config/key-exchange.ts'
-import type { DataPlaneOptions } from './dataplane/index.ts'
+import { defaultHttp2Options } from '../../hbone/index.ts'
+import { postQuantumGroup } from '../config/key-exchange.ts'
+import { dataPlanePorts } from '../data-plane-ports.ts'
+import type { DataPlaneOptions } from '../dataplane/index.ts'
+import type { WorkerConfig } from './worker-config.ts'
 
 const connectTimeoutMs = 10_000
 const localWorkloadTimeoutMs = 5_000
 
-export function dataPlaneOptions(config: ZtunnelConfig): DataPlaneOptions {
-  const { keepalive, socks5Port, packetMark } = config
+export function dataPlaneOptions(config: WorkerConfig): DataPlaneOptions {
+  const { keepalive, packetMark } = config
   return {
     network: config.network,
     proxy: config.proxyEnabled,
-    ports: {
-      outbound: config.outboundPort,
-      plaintext: config.inboundPlaintextPort,
-      hbone: config.inboundHbonePort,
-      dns: config.dnsProxyAddress.port,
-      ...(socks5Port === undefined ? {} : { socks5: socks5Port }),
-    },
-    ...(config.dnsProxyAddress.host === 'localhost' ? {} : { dnsAddress: config.dnsProxyAddress.host }),
+    ...dataPlanePorts(config),
     ipv6: config.ipv6Enabled,
     ...(packetMark === undefined ? {} : { mark: packetMark }),
     transparent: config.originalSource === undefined ? 'attempt' : config.originalSource ? 'required' : 'never',
