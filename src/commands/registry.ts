@@ -37,6 +37,11 @@ export const commands: readonly CommandEntry[] = [
     summary: 'Show what a node proxy knows',
     load: () => import('./ztunnel-config.ts'),
   },
+  {
+    name: 'remote-clusters',
+    summary: 'Show the clusters that each control plane reads',
+    load: () => import('./remote-clusters.ts'),
+  },
   { name: 'kubeconfig', summary: 'Print the path of the kubeconfig', load: () => import('./kubeconfig.ts') },
   { name: 'sample', summary: 'Run a service of the bookinfo sample', hidden: true, load: () => import('./sample.ts') },
   { name: 'version', summary: 'Print the version', load: () => import('./version.ts') },

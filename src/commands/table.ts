@@ -8,8 +8,8 @@ export interface Table {
   }[]
 }
 
-/** Columns of equal width with three blanks between them. */
-export function columns(rows: readonly (readonly string[])[]): string {
+/** Columns of equal width with three blanks, or so many, between them. */
+export function columns(rows: readonly (readonly string[])[], blanks = 3): string {
   const widths: number[] = []
   for (const row of rows) {
     for (const [index, cell] of row.entries()) widths[index] = Math.max(widths[index] ?? 0, cell.length)
@@ -19,7 +19,7 @@ export function columns(rows: readonly (readonly string[])[]): string {
       (row) =>
         `${row
           .map((cell, index) => cell.padEnd(widths[index] ?? 0))
-          .join('   ')
+          .join(' '.repeat(blanks))
           .trimEnd()}\n`,
     )
     .join('')
