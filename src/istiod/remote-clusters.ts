@@ -65,7 +65,7 @@ interface Held {
   next?: Connected
   timedOut: boolean
   /** A kubeconfig that could not be used. */
-  refused?: { readonly hash: string; readonly reason: string }
+  refused?: { readonly secretName: string; readonly hash: string; readonly reason: string }
   /** Resolved when there is nothing to wait for any more. */
   readonly done: PromiseWithResolvers<void>
 }
@@ -101,7 +101,7 @@ export function followRemoteClusters(options: RemoteClustersOptions): RemoteClus
     const reason = error instanceof Error ? error.message : String(error)
     const entry = held.get(id)
     if (entry !== undefined) {
-      entry.refused = { hash, reason }
+      entry.refused = { secretName, hash, reason }
       entry.done.resolve()
     }
     if (entry?.current === undefined) metrics.synced(id, false)
@@ -228,8 +228,8 @@ export function followRemoteClusters(options: RemoteClustersOptions): RemoteClus
       [...held].map(([id, { current, next, timedOut, refused }]) => ({
         id,
         ...(refused === undefined ? {} : { problem: refused.reason }),
-        secretName: (current ?? next)?.wanted.secretName ?? '',
-        syncStatus: current !== undefined ? 'synced' : next === undefined ? 'closed' : timedOut ? 'timeout' : 'syncing',
+        secretName: (current ?? next)?.wanted.secretName ?? refused?.secretName ?? '',
+        syncStatus: statusOf({ current, next, timedOut, refused }),
       })),
     read: () => [...held].flatMap(([id, { current }]) => (current === undefined ? [] : [{ id, connection: current }])),
     subscribe(listener) {
@@ -246,4 +246,10 @@ export function followRemoteClusters(options: RemoteClustersOptions): RemoteClus
       await Promise.all(closing)
     },
   }
+}
+
+function statusOf({ current, next, timedOut, refused }: Partial<Omit<Held, 'done'>>): SyncStatus {
+  if (current !== undefined) return 'synced'
+  if (next === undefined && refused !== undefined) return 'closed'
+  return timedOut ? 'timeout' : 'syncing'
 }
