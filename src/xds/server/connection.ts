@@ -21,6 +21,7 @@ import {
   type Watch,
 } from './watch.ts'
 import { deltaResource, deltaResponse, type Envelope, removedResource, sotwResource, sotwResponse } from './wire.ts'
+import { deltaContent } from './wire-content.ts'
 
 export type Request =
   | { readonly kind: 'delta'; readonly message: discovery.DeltaDiscoveryRequest }
@@ -337,14 +338,15 @@ interface Outgoing {
 function messageOf(protocol: Request['kind'], watch: Watch, content: Content): Message {
   const { resources, removed, encoded } = content
   const { typeUrl } = watch.type.source
-  if (protocol === 'delta' && watch.wildcard && encoded !== undefined) {
-    return (envelope) => deltaResponse(envelope, [encoded()])
+  if (protocol === 'delta' && watch.wildcard) {
+    const entries = encoded?.() ?? deltaContent(typeUrl, resources, removed)
+    return (envelope) => deltaResponse(envelope, [entries])
   }
   if (protocol === 'sotw') {
     const parts = resources.flatMap((resource) => sotwResource(typeUrl, resource))
     return (envelope) => sotwResponse(envelope, parts)
   }
-  const parts = resources.flatMap((resource) => deltaResource(typeUrl, resource, !watch.wildcard))
+  const parts = resources.flatMap((resource) => deltaResource(typeUrl, resource, true))
   for (const name of removed) parts.push(removedResource(name))
   return (envelope) => deltaResponse(envelope, parts)
 }

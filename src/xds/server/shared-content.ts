@@ -1,6 +1,6 @@
 // Contents that many clients of the incremental protocol get alike: put together and encoded once for all of them.
 import type { EncodedResource, ResourceChange, ResourceSource } from '../types.ts'
-import { deltaResource, removedResource } from './wire.ts'
+import { deltaContent } from './wire-content.ts'
 
 /** What is sent: resources, and the names of those that are gone. */
 export interface Content {
@@ -19,10 +19,7 @@ function sharedContent(typeUrl: string, resources: readonly EncodedResource[], r
     resources,
     removed,
     encoded() {
-      bytes ??= Buffer.concat([
-        ...resources.flatMap((resource) => deltaResource(typeUrl, resource, false)),
-        ...removed.map(removedResource),
-      ])
+      bytes ??= deltaContent(typeUrl, resources, removed)
       return bytes
     },
   }
