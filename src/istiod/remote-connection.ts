@@ -102,8 +102,11 @@ export function openRemoteConnection(clusterId: string, client: KubeClient, opti
   }
 
   async function readAll(): Promise<void> {
-    await Promise.all([namespaces, podInformer, ...informers].map((informer) => informer.synced))
-    if (options.isMultiNetwork) await readMeshConfig()
+    await podInformer.synced
+    // Who only vouches for tokens and pods need not show more.
+    if (!options.isMultiNetwork) return
+    await Promise.all([namespaces, ...informers].map((informer) => informer.synced))
+    await readMeshConfig()
   }
 
   const synced = readAll()
