@@ -138,21 +138,6 @@ test('whatever a policy without targets holds, it is sent, or it is of an action
   )
 })
 
-test('what cannot be read is said in the condition, with what becomes of it', () => {
-  const rules = [{ to: [{ operation: { ports: ['http'], methods: ['GET'] } }] }]
-  const allow = convert({ rules: [{ to: [{ operation: { ports: ['http'] } }] }] }).accepted
-  assert.deepEqual([allow?.status, allow?.reason], ['True', 'UnsupportedValue'])
-  assert.equal(
-    allow?.message,
-    'Values that cannot be read: ports: "http". What they were to narrow matches nothing, so that no more is allowed than was meant.',
-  )
-  const deny = convert({ action: 'DENY', rules }).accepted
-  assert.match(
-    deny?.message ?? '',
-    /HTTP attributes \(found: methods\).*cannot be read: ports: "http"\. They are left out/,
-  )
-})
-
 test('what was left out is told with its place', () => {
   const { invalid } = convert({ rules: [{ to: [{ operation: { ports: ['http'] } }] }, source({ ipBlocks: ['x'] })] })
   assert.deepEqual(invalid, ['ports: "http"', 'ipBlocks: "x"'])

@@ -51,14 +51,10 @@ export function convertAuthorizationPolicy(
   })
   const invalid = rules.flatMap((rule) => rule.invalid)
   const isEnforceable = rules.some(({ enforceable }) => enforceable)
-  const notes = [
-    ...(l7.length === 0 ? [] : [l7Message(l7, action, isEnforceable)]),
-    ...(invalid.length === 0 ? [] : [invalidMessage(invalid, action)]),
-  ]
   const condition =
-    notes.length === 0
+    l7.length === 0
       ? accepted(policy, 'True', 'Accepted', 'attached to ztunnel')
-      : accepted(policy, 'True', 'UnsupportedValue', notes.join(' '))
+      : accepted(policy, 'True', 'UnsupportedValue', l7Message(l7, action, isEnforceable))
   return { message, accepted: condition, invalid }
 }
 
@@ -105,13 +101,6 @@ function accepted(
     message,
     ...(metadata.generation === undefined ? {} : { observedGeneration: metadata.generation }),
   }
-}
-
-function invalidMessage(invalid: readonly string[], action: 'ALLOW' | 'DENY'): string {
-  const values = `Values that cannot be read: ${invalid.join('; ')}.`
-  return action === 'ALLOW'
-    ? `${values} What they were to narrow matches nothing, so that no more is allowed than was meant.`
-    : `${values} They are left out, so that no less is denied than was meant.`
 }
 
 function l7Message(found: readonly string[], action: 'ALLOW' | 'DENY', enforceable: boolean): string {
