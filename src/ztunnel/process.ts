@@ -150,12 +150,13 @@ interface Serving {
 async function serve(config: ZtunnelConfig, serving: Serving): Promise<number> {
   const { workers, pods, tasks, logging, log, stopping, synced } = serving
   const own: WorkerPod[] = []
-  if (config.mode === 'shared' && config.self !== undefined && config.proxyEnabled) {
-    own.push(await workers.pods.start({ pod: config.self, listeners: 'hbone' }))
-  }
   await Promise.race([synced, aborted(stopping)])
   if (stopping.aborted) return 0
   tasks.state(true)
+  // Not before its policies are known, either.
+  if (config.mode === 'shared' && config.self !== undefined && config.proxyEnabled) {
+    own.push(await workers.pods.start({ pod: config.self, listeners: 'hbone' }))
+  }
   if (config.mode === 'dedicated' && config.workload !== undefined) {
     own.push(await workers.pods.start({ pod: config.workload, listeners: 'all' }))
     tasks.proxy(true)
