@@ -120,7 +120,7 @@ export function createConnection(options: ConnectionOptions): Connection {
       while (!sending && !closed) {
         const next = nextAnswer() ?? nextFollow() ?? nextPush()
         if (next === undefined) return
-        send(next.watch, next.content)
+        send(next)
       }
     } catch (error) {
       outlet.fail(error)
@@ -208,11 +208,17 @@ export function createConnection(options: ConnectionOptions): Connection {
   function nextPush(): Outgoing | undefined {
     for (;;) {
       const next = nextOfBatch()
-      isPushing = next !== undefined
-      if (next !== undefined) return next
+      if (next !== undefined) return { ...next, rechoose: beginBatch }
+      isPushing = false
       const taken = [...watches.values()].filter(takeLater)
       if (taken.length === 0) return undefined
     }
+  }
+
+  /** Until a batch really begins to go out, what comes goes with it, in its order. */
+  function beginBatch(): Outgoing | undefined {
+    isPushing = true
+    return nextOfBatch()
   }
 
   function nextOfBatch(): Outgoing | undefined {
@@ -230,12 +236,13 @@ export function createConnection(options: ConnectionOptions): Connection {
     return undefined
   }
 
-  function send(watch: Watch, content: () => Content | undefined): void {
+  function send(next: Outgoing): void {
     sending = true
     options.budget.enter((sent) => {
       let startedAt: number | undefined
+      let chosen: Outgoing | undefined = next
       const done = (isLost = false): void => {
-        if (isLost) events.lost(watch.type.source.typeUrl)
+        if (isLost) events.lost(chosen?.watch.type.source.typeUrl ?? '')
         else if (startedAt !== undefined) events.left(performance.now() - startedAt)
         sent()
         sending = false
@@ -248,11 +255,13 @@ export function createConnection(options: ConnectionOptions): Connection {
       }
       const beganAt = performance.now()
       try {
-        const now = content()
-        if (now === undefined) {
+        if (next.rechoose !== undefined) chosen = next.rechoose()
+        const now = chosen?.content()
+        if (chosen === undefined || now === undefined) {
           done()
           return 0
         }
+        const { watch } = chosen
         const message = encode(watch, now)
         startedAt = performance.now()
         events.built(watch.type.source.typeUrl, startedAt - beganAt)
@@ -333,6 +342,8 @@ function nothing(typeUrl: string): ResourceSource {
 interface Outgoing {
   readonly watch: Watch
   readonly content: () => Content | undefined
+  /** What to send instead when it can be sent. */
+  readonly rechoose?: () => Outgoing | undefined
 }
 
 function messageOf(protocol: Request['kind'], watch: Watch, content: Content): Message {
