@@ -13,12 +13,12 @@ import { restartWithHeapFlags } from './heap-flags.ts'
 import { packageVersion } from './version.ts'
 
 /**
- * A node has one of these beside every other thing it runs, so memory counts: the young generation is small, but not so small that what a
- * connection needs outlives it; wasm, in use only while modules are loaded, is not optimised. The initial heap size is a limit, not an
+ * A node has one of these beside every other thing it runs, so memory counts: the young generation is small (that of the threads which carry
+ * connections is set where they start); wasm, in use only while modules are loaded, is not optimised. The initial heap size is a limit, not an
  * allocation: with the default, the buffers of passing bytes set off collections of the whole heap that cost a tenth of the relaying.
  */
 const heapFlags = [
-  '--max-semi-space-size=4',
+  '--max-semi-space-size=1',
   '--initial-heap-size=64',
   '--wasm-lazy-compilation',
   '--liftoff-only',

@@ -26,6 +26,8 @@ export function nodeProxy({ lateen, runDirectory, domain }: SystemSettings): Kub
     { name: 'INPOD_ENABLED', value: 'true' },
     { name: 'INPOD_UDS', value: `${runDirectory}/$(NODE_NAME)/ztunnel.sock` },
     { name: 'TERMINATION_GRACE_PERIOD_SECONDS', value: String(graceSeconds) },
+    // All nodes share one machine, with the applications and the control plane.
+    { name: 'ZTUNNEL_WORKER_THREADS', value: '25%' },
   ]
   return [
     object('v1', 'ServiceAccount', { name, namespace }),

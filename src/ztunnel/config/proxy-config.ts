@@ -1,5 +1,5 @@
 // The parts of MeshConfig and ProxyConfig that the node proxy reads, merged from the mesh file and the environment.
-import { parse } from 'yaml'
+import { loadYaml } from '../yaml.ts'
 import { ConfigError } from './errors.ts'
 import type { Environment } from './variables.ts'
 
@@ -23,14 +23,14 @@ export function mergeProxyConfig(
     meshFile === undefined
       ? undefined
       : reading(`failed parsing mesh config file ${meshFile.path}`, () => {
-          const mesh = readObject(parse(meshFile.text) ?? {}, 'the file')
+          const mesh = readObject(loadYaml().parse(meshFile.text) ?? {}, 'the file')
           return readProxyConfig(mesh.defaultConfig ?? {}, 'defaultConfig')
         })
   const text = env.PROXY_CONFIG
   const ofEnv =
     text === undefined || text === ''
       ? undefined
-      : reading('failed parsing proxy config env', () => readProxyConfig(parse(text) ?? {}, 'PROXY_CONFIG'))
+      : reading('failed parsing proxy config env', () => readProxyConfig(loadYaml().parse(text) ?? {}, 'PROXY_CONFIG'))
   const ofMeta = Object.entries(env).flatMap(([name, value]) =>
     name.startsWith(metaPrefix) && value !== undefined ? [[name.slice(metaPrefix.length), value] as const] : [],
   )

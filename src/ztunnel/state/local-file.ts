@@ -1,6 +1,7 @@
 // The static configuration file: workloads, services and policies as YAML or JSON, instead of a control plane.
-import { type CollectionTag, parse, type ScalarTag, YAMLSeq } from 'yaml'
+import type { CollectionTag, ScalarTag } from 'yaml'
 import type { Policy, Service, Workload } from '../model.ts'
+import { loadYaml } from '../yaml.ts'
 import { messageOf, StateError } from './errors.ts'
 import { readPolicy } from './local-policy.ts'
 import { readList, readObject } from './local-read.ts'
@@ -18,7 +19,7 @@ export interface LocalContent {
 export function parseLocalFile(text: string): LocalContent {
   let value: unknown
   try {
-    value = parse(text, { customTags: [...matcherTags], logLevel: 'error' })
+    value = loadYaml().parse(text, { customTags: matcherTags(), logLevel: 'error' })
   } catch (error) {
     throw new StateError('INVALID_LOCAL_FILE', `local configuration: ${messageOf(error)}`, { cause: error })
   }
@@ -53,7 +54,7 @@ function joinServices(workloads: readonly Workload[], services: readonly Service
 }
 
 /** `!Exact text` is another spelling of `{Exact: text}`. */
-const matcherTags: readonly (ScalarTag | CollectionTag)[] = [
+const matcherTags = (): (ScalarTag | CollectionTag)[] => [
   ...['Exact', 'Prefix', 'Suffix', 'Presence'].map(
     (kind): ScalarTag => ({
       tag: `!${kind}`,
@@ -63,7 +64,7 @@ const matcherTags: readonly (ScalarTag | CollectionTag)[] = [
   {
     tag: '!Presence',
     collection: 'seq',
-    nodeClass: YAMLSeq,
+    nodeClass: loadYaml().YAMLSeq,
     resolve: () => ({ Presence: [] }),
   },
 ]

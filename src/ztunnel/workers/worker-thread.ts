@@ -2,6 +2,7 @@
 
 import { getCompileCacheDir } from 'node:module'
 import { dirname, extname } from 'node:path'
+import { setFlagsFromString } from 'node:v8'
 import { Worker } from 'node:worker_threads'
 import { connectThread, type Logging, type MetricsRegistry } from '../../observability/index.ts'
 import { type Calls, createCalls } from './calls.ts'
@@ -29,6 +30,9 @@ export interface WorkerThreadOptions {
   readonly serve: (call: MainCall, signal: AbortSignal) => Promise<MainResults[MainCall['kind']]>
 }
 
+/** Not so small that what a connection needs outlives it. */
+const youngGenerationFlag = '--max-semi-space-size=4'
+
 // The same file from source and from the built package.
 const entry = new URL(`./thread${extname(import.meta.filename)}`, import.meta.url)
 
@@ -41,6 +45,8 @@ export function startWorkerThread({ data, logging, registry, serve }: WorkerThre
     ...data,
     observability: observed.start,
   }
+  // A flag is of all threads that start afterwards, and stronger than the limits that a thread can be given.
+  setFlagsFromString(youngGenerationFlag)
   const worker = new Worker(entry, {
     name,
     workerData,
