@@ -4,6 +4,7 @@ import fc from 'fast-check'
 import {
   canonicalIp,
   cidrContains,
+  cidrFromBytes,
   formatAddress,
   ipBits,
   ipFromBytes,
@@ -50,6 +51,20 @@ test('a block contains its own addresses only, of its own family only', () => {
     assert.equal(parseCidr(text), undefined, text)
   }
 })
+
+test('the text of a block reads back to the same block, of IPv4-mapped addresses too', () => {
+  const mapped = fc.uint8Array({ minLength: 4, maxLength: 4 }).map((ip) => Uint8Array.of(...mappedPrefix, ...ip))
+  const any = fc.oneof(fc.uint8Array({ minLength: 4, maxLength: 4 }), fc.uint8Array({ minLength: 16, maxLength: 16 }))
+  fc.assert(
+    fc.property(fc.oneof(mapped, any), fc.integer({ min: 0, max: 128 }), (bytes, length) => {
+      const block = cidrFromBytes(bytes, length)
+      if (bytes.length * 8 < length) assert.equal(block, undefined)
+      else assert.deepEqual(parseCidr(block?.text ?? ''), block)
+    }),
+  )
+})
+
+const mappedPrefix = [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff]
 
 test('socket addresses', () => {
   assert.deepEqual(parseSocketAddress('[fd00::1]:80'), { ip: 'fd00::1', port: 80 })

@@ -58,14 +58,17 @@ export function cidrFromBytes(bytes: Uint8Array, length: number): Cidr | undefin
   if ((bits !== 32 && bits !== 128) || !Number.isInteger(length) || length < 0 || length > bits) return undefined
   const mapped = bits === 128 && length >= 96 && isMapped(bytes)
   const address = mapped ? bytes.subarray(12) : bytes
-  const ip = ipFromBytes(address)
-  if (ip === undefined) return undefined
   const realLength = mapped ? length - 96 : length
   const family = address.length === 4 ? 4 : 6
   let value = 0n
   for (const byte of address) value = (value << 8n) | BigInt(byte)
   const shift = BigInt(address.length * 8 - realLength)
-  return { text: `${ip}/${realLength}`, family, length: realLength, shift, prefix: value >> shift }
+  return { text: `${blockAddress(address)}/${realLength}`, family, length: realLength, shift, prefix: value >> shift }
+}
+
+/** In the family of the block: one that is wider than the IPv4-mapped addresses stays IPv6, whatever address it is written with. */
+function blockAddress(bytes: Uint8Array): string {
+  return bytes.length === 4 ? bytes.join('.') : new ipaddr.IPv6([...bytes]).toRFC5952String()
 }
 
 export function cidrContains(cidr: Cidr, bits: IpBits): boolean {

@@ -114,7 +114,7 @@ const texts = fc.array(
   { maxLength: 2 },
 )
 const blocks = fc.array(
-  fc.constantFrom('10.0.0.0/8', '0.0.0.0/0', '10.1.2.3/32', 'fd00::/8', '::/0').map((one) => {
+  fc.constantFrom('10.0.0.0/8', '0.0.0.0/0', '10.1.2.3/32', 'fd00::/8', '::/0', '::ffff:10.0.0.0/8').map((one) => {
     const cidr = parseCidr(one)
     assert.ok(cidr)
     return cidr
