@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict'
 import { execFileSync, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { closeSync, openSync, readFileSync, rmSync } from 'node:fs'
+import fs, { closeSync, constants, openSync, readFileSync, readSync, rmSync } from 'node:fs'
+import { syncBuiltinESMExports } from 'node:module'
 import { join } from 'node:path'
 import { test } from 'node:test'
 import { createFdSink } from './sink.ts'
@@ -75,6 +76,54 @@ test('a reader that stops does not hold up the process; the queue is bounded and
   await once(child, 'close')
   assert.match(text, /\d+ log lines dropped/)
 })
+
+test('the last words of a process come behind what its reader had no room for, whole', async (context) => {
+  const path = `/tmp/lateen-sink-pipe-${process.pid}`
+  execFileSync('mkfifo', [path])
+  const fd = openSync(path, constants.O_RDWR | constants.O_NONBLOCK)
+  const { promise: refused, resolve: onRefused } = Promise.withResolvers<void>()
+  const write = fs.write as (fd: number, bytes: Buffer, done: (error: Error | null, written: number) => void) => void
+  context.mock.method(fs, 'write', (...[to, bytes, done]: Parameters<typeof write>) =>
+    write(to, bytes, (error, written) => {
+      done(error, written)
+      if (error !== null) onRefused()
+    }),
+  )
+  syncBuiltinESMExports()
+  try {
+    const sink = createFdSink({ fd })
+    // More than a pipe has room for, less than two of them.
+    const lines = Array.from({ length: 1000 }, (_, index) => `line ${index} ${'x'.repeat(90)}\n`)
+    for (const line of lines) sink.write(line)
+    await refused
+    let read = readAll(fd)
+    sink.write('last words\n')
+    sink.flushSync()
+    read += readAll(fd)
+    assert.equal(read, [...lines, 'last words\n'].join(''))
+    await sink.flush()
+    assert.equal(readAll(fd), '')
+  } finally {
+    context.mock.restoreAll()
+    syncBuiltinESMExports()
+    closeSync(fd)
+    rmSync(path)
+  }
+})
+
+/** What is in a pipe. */
+function readAll(fd: number): string {
+  let text = ''
+  const piece = Buffer.alloc(64 * 1024)
+  for (;;) {
+    try {
+      text += piece.toString('utf8', 0, readSync(fd, piece))
+    } catch (error) {
+      if (error instanceof Error && 'code' in error && error.code === 'EAGAIN') return text
+      throw error
+    }
+  }
+}
 
 test('a reader that is gone does not end the process', async () => {
   const script = `

@@ -29,6 +29,8 @@ const lastRetries = 25
 /** Soon after a write, lines are gathered for so long: a write for each turn of the event loop costs more than what it logs. */
 const gatherMs = 20
 
+const none = Buffer.alloc(0)
+
 /** A sink on a file descriptor. Node writes to pipes synchronously through process.stdout; this one writes from the thread pool. */
 export function createFdSink(options: FdSinkOptions): LogSink {
   const {
@@ -44,7 +46,9 @@ export function createFdSink(options: FdSinkOptions): LogSink {
   let reported = 0
   let writing: Promise<void> | undefined
   let writtenAt = Number.NEGATIVE_INFINITY
-  let inFlight: Buffer = Buffer.alloc(0)
+  let inFlight: Buffer = none
+  /** The descriptor took nothing: what is in flight is not being written now. */
+  let isRefused = false
 
   function takeBatch(): number {
     let text = ''
@@ -75,8 +79,11 @@ export function createFdSink(options: FdSinkOptions): LogSink {
       while (inFlight.length > 0) {
         const outcome = await writeSome(fd, inFlight)
         if (outcome.kind === 'written') inFlight = inFlight.subarray(outcome.bytes)
-        else if (outcome.kind === 'again') await delay(retryMs, undefined, { ref: false })
-        else {
+        else if (outcome.kind === 'again') {
+          isRefused = true
+          await delay(retryMs, undefined, { ref: false })
+          isRefused = false
+        } else {
           dropped += lines
           inFlight = inFlight.subarray(inFlight.length)
         }
@@ -104,11 +111,13 @@ export function createFdSink(options: FdSinkOptions): LogSink {
       while (writing !== undefined) await writing
     },
     flushSync() {
-      const rest = Buffer.from(queue.map(({ text }) => text).join(''))
+      const queued = Buffer.from(queue.map(({ text }) => text).join(''))
       queue = []
       queuedLines = 0
       length = 0
-      writeAllSync(fd, rest)
+      const refused = isRefused ? inFlight : none
+      if (isRefused) inFlight = none
+      writeAllSync(fd, Buffer.concat([refused, queued]))
     },
   }
 }
