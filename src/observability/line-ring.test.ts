@@ -20,6 +20,19 @@ test('lines come out whole and in order, round the end of the ring many times', 
   assert.ok(writer.dropped > 0 && writer.dropped < 5000, `${writer.dropped} dropped`)
 })
 
+test('a line that is longer than a piece comes out whole, wherever in the ring it is', () => {
+  for (let offset = 0; offset < 128; offset += 1) {
+    const memory = createLineRing(128)
+    new Int32Array(memory.counters).set([offset, offset])
+    const writer = writeLines(memory)
+    const reader = readLines(memory)
+    const long = `${'é€😀'.repeat(8)}\n`
+    for (const line of ['a\n', long, 'b\n', 'c\n']) writer.write(line, 1)
+    const pieces = Array.from({ length: 4 }, () => reader.read(16).toString())
+    assert.deepEqual(pieces, ['a\n', long, 'b\nc\n', ''])
+  }
+})
+
 test('what does not fit is dropped whole and counted on both sides', () => {
   const memory = createLineRing(64)
   const writer = writeLines(memory)

@@ -7,14 +7,14 @@ export interface LineRingMemory {
 }
 
 export interface LineWriter {
-  /** Takes the text whole, or drops and counts it when there is no room. True when the reader sleeps and has to be woken. */
+  /** Takes the text, which ends with a line, whole, or drops and counts it when there is no room. True when the reader sleeps and has to be woken. */
   write(text: string, lines: number): boolean
   /** Lines lost so far. */
   readonly dropped: number
 }
 
 export interface LineReader {
-  /** What was written since, in order, in at most so many bytes; it is taken out. Whole lines unless one is longer than that. */
+  /** What was written since, in order; it is taken out. Whole lines, in at most so many bytes, or one that is longer. */
   read(maxBytes: number): Buffer
   /** Says that the next line written has to wake the reader. What comes back is false when there is something to read already. */
   sleep(): boolean
@@ -26,6 +26,8 @@ const writePosition = 0
 const readPosition = 1
 const readerAwake = 2
 const droppedLines = 3
+
+const newline = 10
 
 /** `size` in bytes is a power of two. */
 export function createLineRing(size: number): LineRingMemory {
@@ -68,19 +70,28 @@ export function readLines({ bytes, counters }: LineRingMemory): LineReader {
   const ring = Buffer.from(bytes)
   const shared = new Int32Array(counters)
   const size = ring.length
+  /** How many bytes from a position on, of those that wait, are the first line. */
+  const lineLength = (at: number, available: number): number => {
+    const end = ring.subarray(at, at + available).indexOf(newline)
+    return end >= 0 ? end + 1 : size - at + ring.indexOf(newline) + 1
+  }
   const waiting = (): number => (Atomics.load(shared, writePosition) - Atomics.load(shared, readPosition)) >>> 0
+  function copy(at: number, length: number): Buffer {
+    const copied = Buffer.allocUnsafe(length)
+    const first = ring.copy(copied, 0, at, Math.min(size, at + length))
+    ring.copy(copied, first, 0, length - first)
+    return copied
+  }
   return {
     read(maxBytes) {
       const available = waiting()
       const start = Atomics.load(shared, readPosition)
       const at = (start >>> 0) % size
-      const length = Math.min(available, maxBytes)
-      const taken = Buffer.allocUnsafe(length)
-      const first = ring.copy(taken, 0, at, Math.min(size, at + length))
-      ring.copy(taken, first, 0, length - first)
-      const whole = length === available ? length : taken.lastIndexOf('\n') + 1 || length
-      Atomics.store(shared, readPosition, (start + whole) | 0)
-      return taken.subarray(0, whole)
+      const piece = copy(at, Math.min(available, maxBytes))
+      const whole = piece.length === available ? available : piece.lastIndexOf(newline) + 1
+      const taken = whole > 0 || available === 0 ? piece.subarray(0, whole) : copy(at, lineLength(at, available))
+      Atomics.store(shared, readPosition, (start + taken.length) | 0)
+      return taken
     },
     sleep() {
       Atomics.store(shared, readerAwake, 0)
