@@ -64,8 +64,14 @@ export async function evictPod(core: Core, request: WriteRequest, name: string, 
     refuseDisruption(core, request.kind, pod)
   }
   const options = parseDeleteOptions(valueAt(eviction, ['deleteOptions']), new URLSearchParams())
-  if (!request.dryRun && !options.dryRun) spendDisruption(core, pod)
-  await deleteObject(core, { ...main, dryRun: request.dryRun || options.dryRun }, name, options)
+  const isDryRun = request.dryRun || options.dryRun
+  const giveBack = isDryRun ? undefined : spendDisruption(core, pod)
+  try {
+    await deleteObject(core, { ...main, dryRun: isDryRun }, name, options)
+  } catch (error) {
+    giveBack?.()
+    throw error
+  }
 }
 
 type Budget = KubeObject<{ selector?: unknown }, { disruptionsAllowed?: number }>
@@ -79,12 +85,21 @@ function budgetsOf(core: Core, { metadata }: KubeObject): Budget[] {
     .filter((budget) => selects(budget.spec?.selector, metadata.labels ?? {}))
 }
 
-/** Until the controller has counted again, the next eviction is not to find the same disruption allowed. */
-function spendDisruption(core: Core, pod: KubeObject): void {
-  for (const budget of budgetsOf(core, pod)) {
+/**
+ * Until the controller has counted again, the next eviction is not to find the same disruption allowed. Returns what undoes that when the pod
+ * stays, for budgets that nobody has counted since.
+ */
+function spendDisruption(core: Core, pod: KubeObject): () => void {
+  const spent = budgetsOf(core, pod).flatMap((budget) => {
     const { disruptionsAllowed = 0 } = budget.status ?? {}
-    if (disruptionsAllowed <= 0) continue
-    core.store.put(budgets, { ...budget, status: { ...budget.status, disruptionsAllowed: disruptionsAllowed - 1 } })
+    if (disruptionsAllowed <= 0) return []
+    const status = { ...budget.status, disruptionsAllowed: disruptionsAllowed - 1 }
+    return [{ budget, entry: core.store.put(budgets, { ...budget, status }) }]
+  })
+  return () => {
+    for (const { budget, entry } of spent) {
+      if (core.store.get(budgets, entry.namespace, entry.name) === entry) core.store.put(budgets, budget)
+    }
   }
 }
 

@@ -1,6 +1,6 @@
 // The pods of each node with what they refer to, kept current with the store.
 import type { KubeObject, ObjectReader } from '../../types.ts'
-import { isMirror, type PodReferences, podReferences } from './pod-references.ts'
+import { isMirror, noReferences, type PodReferences, podReferences } from './pod-references.ts'
 
 export interface NodePods extends Disposable {
   /** Whether the pod is bound to the node. */
@@ -29,10 +29,11 @@ export function followNodePods(objects: ObjectReader): NodePods {
   }
   const add = (pod: KubeObject): void => {
     const node = nodeOf(pod)
-    if (node === '' || isMirror(pod)) return
+    if (node === '') return
     const { namespace = '', name } = pod.metadata
     const pods = nodes.get(node) ?? new Map<string, BoundPod>()
-    nodes.set(node, pods.set(keyOf(namespace, name), { namespace, references: podReferences(pod) }))
+    const references = isMirror(pod) ? noReferences : podReferences(pod)
+    nodes.set(node, pods.set(keyOf(namespace, name), { namespace, references }))
   }
   const unsubscribe = objects.subscribe('', 'pods', ({ kind, object, old }) => {
     if (old !== undefined) remove(old)

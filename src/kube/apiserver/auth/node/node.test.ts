@@ -233,7 +233,24 @@ describe('a node writes', () => {
     await assert.rejects(n1.delete(resources.pods, key), isForbidden)
     await assert.rejects(n1.patch(resources.pods, key, { kind: 'merge', body: { metadata: {} } }), isForbidden)
     const eviction = { apiVersion: 'policy/v1', kind: 'Eviction', metadata: key }
+    const { podDisruptionBudgets: budgets } = resources
+    const budget = await client.create(budgets, {
+      apiVersion: 'policy/v1',
+      kind: 'PodDisruptionBudget',
+      metadata: { name: 'all', namespace: 'default' },
+      spec: { selector: {}, maxUnavailable: 1 },
+    })
+    const counted = { status: { disruptionsAllowed: 1 } }
+    const all = { namespace: 'default', name: budget.metadata.name }
+    await client.patch(budgets, all, { kind: 'merge', body: counted }, { subresource: 'status' })
     await assert.rejects(n1.createSubresource(resources.pods, key, 'eviction', eviction), isForbidden)
+    const { status: left } = (await client.get(budgets, all)) ?? {}
+    assert.equal(
+      (left as { disruptionsAllowed: number }).disruptionsAllowed,
+      1,
+      'a refused eviction spends no disruption',
+    )
+    await client.delete(budgets, all)
     await client.create(resources.pods, pod('short', 'n1'))
     await n1.delete(resources.pods, { namespace: 'default', name: 'short' }, { gracePeriodSeconds: 0 })
   })
@@ -254,6 +271,16 @@ describe('a node writes', () => {
       await assert.rejects(n1.create(resources.pods, refused), isForbidden)
     }
     await n1.create(resources.pods, mirror({}))
+    const key = { namespace: 'default', name: 'mirror' }
+    assert.equal((await n1.get(resources.pods, key))?.metadata.name, 'mirror')
+    for (const [name, value] of [
+      ['mirror', null],
+      ['pod-n1', 'x'],
+    ] as const) {
+      const body = { metadata: { annotations: { 'kubernetes.io/config.mirror': value } } }
+      const patched = n1.patch(resources.pods, { ...key, name }, { kind: 'merge', body }, { subresource: 'status' })
+      await assert.rejects(patched, isForbidden, name)
+    }
   })
 
   test('requests of certificates in its own name only', async () => {

@@ -12,9 +12,17 @@ export interface PodReferences {
   readonly tokenAudiences: ReadonlySet<string>
 }
 
-const mirrorAnnotation = 'kubernetes.io/config.mirror'
+export const noReferences: PodReferences = {
+  secrets: new Set(),
+  configMaps: new Set(),
+  claims: new Set(),
+  serviceAccount: undefined,
+  tokenAudiences: new Set(),
+}
 
-/** A pod that a node itself put up to show what it runs of its own: it gives the node no right to anything. */
+/** On a pod that a node itself put up to show what it runs of its own: it gives the node no right to anything. */
+export const mirrorAnnotation = 'kubernetes.io/config.mirror'
+
 export function isMirror({ metadata }: KubeObject): boolean {
   return metadata.annotations?.[mirrorAnnotation] !== undefined
 }

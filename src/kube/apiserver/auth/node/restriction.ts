@@ -6,7 +6,7 @@ import type { AdmissionPlugin, AdmissionRequest, KubeObject, ObjectReader } from
 import { type SigningRequestSpec, subjectOf } from '../signers.ts'
 import { nodeOfUser } from './identity.ts'
 import { labelsForbidden } from './labels.ts'
-import { isMirror, podReferences } from './pod-references.ts'
+import { isMirror, mirrorAnnotation, podReferences } from './pod-references.ts'
 
 interface NodeSpec {
   readonly taints?: unknown
@@ -83,6 +83,9 @@ function refusalOfPod(
   if (subresource !== 'status') return `unexpected operation ${operation} on a pod by node "${node}"`
   if (!jsonEqual(object?.metadata.labels ?? {}, oldObject?.metadata.labels ?? {})) {
     return `node "${node}" cannot update labels through pod status`
+  }
+  if (object?.metadata.annotations?.[mirrorAnnotation] !== oldObject?.metadata.annotations?.[mirrorAnnotation]) {
+    return `node "${node}" cannot make a pod a mirror pod, or a mirror pod another`
   }
   return undefined
 }
