@@ -6,6 +6,7 @@ import { createMemory, growTo } from './memory.ts'
 test('a limit beyond any address space reserves less', () => {
   const memory = createMemory(2 ** 52, 4096)
   assert.equal(memory.bytes.byteLength, 4096)
+  assert.ok(memory.buffer.maxByteLength <= 2 ** 33, 'each place is a positive number of 32 bits')
   growTo(memory, 1024 * 1024)
   assert.equal(memory.words.length, 256 * 1024)
   assert.throws(() => growTo(memory, memory.buffer.maxByteLength + 4096), { code: 'OUT_OF_MEMORY' })

@@ -34,9 +34,12 @@ export const pageWords = 1024
 /** A header of one page holds this many. */
 export const mostReaders = pageWords - header.slots
 
-/** Address space is reserved, memory is used as it is written. Less is reserved where the system does not give as much. */
+/** Places are words with a sign: those of more would be others' places. */
+const mostBytes = 2 ** 31 * wordBytes
+
+/** Address space is reserved, memory is used as it is written. Less is reserved where the system does not give as much, and 8 GiB at most. */
 export function createMemory(limitBytes: number, initialBytes: number): Memory {
-  let reserved = Math.max(limitBytes, initialBytes)
+  let reserved = Math.max(Math.min(limitBytes, mostBytes), initialBytes)
   for (;;) {
     try {
       return viewsOf(new SharedArrayBuffer(initialBytes, { maxByteLength: reserved }))
