@@ -6,15 +6,21 @@ import type { ListOptions } from './types.ts'
 export function collectionPath(resource: Resource, namespace?: string): string {
   const root = resource.group === '' ? `/api/${resource.version}` : `/apis/${resource.group}/${resource.version}`
   if (!resource.namespaced || namespace === undefined || namespace === '') return `${root}/${resource.plural}`
-  return `${root}/namespaces/${encodeURIComponent(namespace)}/${resource.plural}`
+  return `${root}/namespaces/${segment(namespace, resource)}/${resource.plural}`
 }
 
 export function objectPath(resource: Resource, key: ObjectKey, subresource?: string): string {
   if (key.name === '') throw new TypeError(`${resource.plural}: the object has no name`)
   if (resource.namespaced && !key.namespace)
     throw new TypeError(`${resource.plural} ${key.name}: the namespace is missing`)
-  const path = `${collectionPath(resource, key.namespace)}/${encodeURIComponent(key.name)}`
+  const path = `${collectionPath(resource, key.namespace)}/${segment(key.name, resource)}`
   return subresource === undefined ? path : `${path}/${subresource}`
+}
+
+/** Servers and proxies read a segment of dots as another path. No object is called so. */
+function segment(name: string, { plural }: Resource): string {
+  if (name === '.' || name === '..') throw new TypeError(`${plural}: "${name}" is no name`)
+  return encodeURIComponent(name)
 }
 
 export function withQuery(
