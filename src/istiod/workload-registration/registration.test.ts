@@ -7,7 +7,7 @@ import { createMetricsRegistry, renderMetrics, silentLogging } from '../../obser
 import type { Attendance } from '../../xds/index.ts'
 import type { RegisteringProxy, WorkloadGroup } from './entry.ts'
 import { createRegistrationMetrics } from './metrics.ts'
-import { createWorkloadRegistration, type RegistrationOptions } from './registration.ts'
+import { createWorkloadRegistration, type RegistrationOptions, sweepPauseMs } from './registration.ts'
 
 const identity = (namespace: string, account: string) => `spiffe://cluster.local/ns/${namespace}/sa/${account}`
 
@@ -149,6 +149,26 @@ describe('workloads that register themselves', { timeout: 60_000 }, () => {
     await gone('wg-10.0.0.3')
   })
 
+  test('that say very often how they are cost a write a second, and the last word counts', async () => {
+    let writes = 0
+    const client: RegistrationOptions['client'] = {
+      ...api.client,
+      patch(resource, key, patch, options) {
+        if (options?.subresource === 'status') writes += 1
+        return api.client.patch(resource, key, patch, options)
+      },
+    }
+    await using registration = open({ client })
+    const attendance = await attended(registration.connected(proxyOf('10.0.0.9')))
+    for (let at = 1; at <= 500; at += 1) attendance.health({ isHealthy: false, message: `report ${at}` })
+    await until('wg-10.0.0.9', (entry) =>
+      entry?.status?.conditions?.find(({ type, message }) => type === 'Healthy' && message === 'report 500'),
+    )
+    assert.ok(writes <= 2, `${writes} writes`)
+    attendance.end()
+    await gone('wg-10.0.0.9')
+  })
+
   test('must prove to be of the namespace and the account of the group', async () => {
     await using registration = open()
     for (const identities of [[], ['nobody'], [identity('other', 'vm')], [identity('vms', 'other')]]) {
@@ -230,4 +250,8 @@ describe('workloads that register themselves', { timeout: 60_000 }, () => {
     stop.abort()
     await sweeping
   })
+})
+
+test('the leader looks for abandoned entries at most once a second, and however long the grace period is', () => {
+  assert.deepEqual([0, 10_000, 2 ** 31].map(sweepPauseMs), [1_000, 100_000, 2 ** 31 - 1])
 })

@@ -4,7 +4,7 @@ import { status } from '@grpc/grpc-js'
 import type { ObjectKey, WorkloadEntry } from '../../api/index.ts'
 import { type Informer, isKubeError, type KubeClient } from '../../kube/index.ts'
 import type { Scope } from '../../observability/index.ts'
-import { type Attendance, StreamError } from '../../xds/index.ts'
+import { type Attendance, type HealthReport, StreamError } from '../../xds/index.ts'
 import { admitRegistration } from './admission.ts'
 import {
   annotations,
@@ -54,6 +54,16 @@ interface Connected {
 /** At most twenty entries are deleted a second, so that a lost network does not become a burst of writes. */
 const deletionPauseMs = 50
 
+/** What one workload says of its health is written no more often: each write is one to the API server, and news for the whole mesh. */
+const healthPauseMs = 1_000
+
+const longestTimerMs = 2 ** 31 - 1
+
+/** How often abandoned entries are looked for. */
+export function sweepPauseMs(graceMs: number): number {
+  return Math.min(Math.max(graceMs * 10, 1_000), longestTimerMs)
+}
+
 export function createWorkloadRegistration(options: RegistrationOptions): WorkloadRegistration {
   const { groups, entries, metrics, log } = options
   const writes = createEntryWrites(options.client)
@@ -96,14 +106,32 @@ export function createWorkloadRegistration(options: RegistrationOptions): Worklo
     }
     held.set(nameOf(one.key), one)
     log.info('a workload is registered', { entry: nameOf(one.key), proxy: proxy.proxyId })
-    return {
-      health(report) {
-        if (!options.checksHealth) return
-        void inTurn(one.key, 'the health of a workload could not be written', () =>
-          writes.reportHealth(one.key, holder, report),
-        )
-      },
-      end: () => end(one),
+    return { health: options.checksHealth ? healthOf(one) : () => {}, end: () => end(one) }
+  }
+
+  /** Of the reports that come while an earlier one is written, or soon after it, the last one counts. */
+  function healthOf({ key, holder }: Connected): (report: HealthReport) => void {
+    let latest: HealthReport | undefined
+    let isWaiting = false
+    let nextAt = 0
+
+    async function write(): Promise<void> {
+      isWaiting = true
+      if (await waited(Math.max(0, nextAt - performance.now()), stop.signal)) {
+        await inTurn(key, 'the health of a workload could not be written', async () => {
+          const report = latest
+          latest = undefined
+          nextAt = performance.now() + healthPauseMs
+          if (report !== undefined) await writes.reportHealth(key, holder, report)
+        })
+      }
+      isWaiting = false
+      if (latest !== undefined && !stop.signal.aborted) await write()
+    }
+
+    return (report) => {
+      latest = report
+      if (!isWaiting) void write()
     }
   }
 
@@ -194,7 +222,7 @@ export function createWorkloadRegistration(options: RegistrationOptions): Worklo
 
   async function sweep(signal: AbortSignal): Promise<void> {
     const ends = AbortSignal.any([signal, stop.signal])
-    while (await waited(options.graceMs * 10, ends)) {
+    while (await waited(sweepPauseMs(options.graceMs), ends)) {
       for (const entry of entries.list()) {
         if (ends.aborted) return
         if (held.has(nameOf(entry.metadata)) || !isAbandoned(entry)) continue
@@ -272,7 +300,7 @@ function nameOf({ namespace = '', name }: ObjectKey): string {
 /** False when the signal aborts first. */
 async function waited(ms: number, signal: AbortSignal): Promise<boolean> {
   try {
-    await sleep(ms, undefined, { signal, ref: false })
+    await sleep(Math.min(ms, longestTimerMs), undefined, { signal, ref: false })
     return true
   } catch {
     return false
