@@ -134,7 +134,12 @@ export function openRaw(port: number) {
   call.on('error', () => {})
   const responses = call[Symbol.asyncIterator]()
   return {
-    send(fields: { readonly typeUrl: string; readonly responseNonce?: string }) {
+    send(fields: {
+      readonly typeUrl: string
+      readonly responseNonce?: string
+      readonly resourceNamesSubscribe?: string[]
+      readonly errorDetail?: { readonly code: number; readonly message: string }
+    }) {
       call.write(create(discovery.DeltaDiscoveryRequestSchema, { node: { id: nodeId }, ...fields }))
     },
     next: async () => (await responses.next()).value as discovery.DeltaDiscoveryResponse,

@@ -61,7 +61,7 @@ export interface ConnectionEvents {
   /** A response could not be delivered. */
   lost(typeUrl: string): void
   stale(typeUrl: string): void
-  rejected(typeUrl: string, node: string, message: string): void
+  rejected(typeUrl: string): void
   /** A message took so long to leave. */
   left(ms: number): void
   /** A change waited so long for earlier messages of this client. */
@@ -88,8 +88,9 @@ export interface Connection {
 /** Requests waiting beyond this stop the flow. */
 const mostWaiting = 16
 
-/** Names a client may subscribe to; beyond that it asks for everything. */
-const mostNames = 1_000_000
+/** What the names that a client subscribes to may take, each with what it costs to hold it; who wants more asks for everything. */
+const mostNameBytes = 64 * 1024 * 1024
+const nameOverheadBytes = 64
 
 /** A client opens a stream with one request a type: they are awaited for a moment, so that the order of the answers is ours. */
 const firstPauseMs = 10
@@ -110,6 +111,8 @@ export function createConnection(options: ConnectionOptions): Connection {
   let isPushing = false
   let closed = false
   let soon: NodeJS.Timeout | undefined
+  /** At least what the names of all watches take. */
+  let nameBytes = 0
   /** When the oldest change happened that is not sent yet, and when it came here. */
   let behind: { readonly since: number; readonly noted: number; isStarted: boolean } | undefined
 
@@ -168,19 +171,41 @@ export function createConnection(options: ConnectionOptions): Connection {
     switch (step.kind) {
       case 'silent':
         if (step.reason === 'stale') events.stale(typeUrl)
-        if (step.reason === 'nack') events.rejected(typeUrl, node.id, request.message.errorDetail?.message ?? '')
+        if (step.reason === 'nack') rejected(typeUrl, known)
         return undefined
       case 'forget':
         watches.delete(typeUrl)
         return undefined
       case 'answer':
         watches.set(typeUrl, step.watch)
-        if (step.watch.names.size > mostNames) {
-          throw new StreamError(status.RESOURCE_EXHAUSTED, `at most ${mostNames} names of a type can be subscribed to`)
-        }
+        boundNames(request)
         if (request.kind === 'delta' || known === undefined) afterAnswer(type)
         return { watch: step.watch, content: step.content }
     }
+  }
+
+  function rejected(typeUrl: string, watch: Watch | undefined): void {
+    events.rejected(typeUrl)
+    if (watch === undefined || watch.nonceRejected === watch.nonceSent) return
+    watch.nonceRejected = watch.nonceSent
+    log.warn('a client rejects what it was sent', { client: options.id, type: typeUrl, reason: watch.lastError ?? '' })
+  }
+
+  /** What is held is counted anew only when what was asked for may be too much. */
+  function boundNames({ kind, message }: Request): void {
+    nameBytes += sizeOfNames(
+      kind === 'sotw'
+        ? message.resourceNames
+        : [...message.resourceNamesSubscribe, ...Object.keys(message.initialResourceVersions)],
+    )
+    if (nameBytes <= mostNameBytes) return
+    nameBytes = 0
+    for (const { names } of watches.values()) nameBytes += sizeOfNames(names)
+    if (nameBytes <= mostNameBytes) return
+    throw new StreamError(
+      status.RESOURCE_EXHAUSTED,
+      `the names subscribed to take more than ${mostNameBytes} bytes: ask for everything`,
+    )
   }
 
   function answerOnce(type: OneShotType, { kind, message }: Request): Outgoing | undefined {
@@ -332,6 +357,12 @@ export function createConnection(options: ConnectionOptions): Connection {
       watches.clear()
     },
   }
+}
+
+function sizeOfNames(names: Iterable<string>): number {
+  let bytes = 0
+  for (const name of names) bytes += name.length + nameOverheadBytes
+  return bytes
 }
 
 /** What a watch of nothing stands on. */

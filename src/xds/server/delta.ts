@@ -1,7 +1,7 @@
 // The incremental protocol: what a DeltaDiscoveryRequest changes in a watch, and what it is answered with.
 import type { discovery } from '../../proto/index.ts'
 import type { EncodedResource } from '../types.ts'
-import { type Content, clearName, clearPending, createWatch, type ServedType, type Watch } from './watch.ts'
+import { type Content, clearName, clearPending, createWatch, noteError, type ServedType, type Watch } from './watch.ts'
 
 export type Step =
   | { readonly kind: 'silent'; readonly reason: 'nack' | 'stale' | 'ack' | 'unsubscribed' }
@@ -17,7 +17,7 @@ export function stepDelta(
   nodeName: string,
 ): Step {
   if (request.errorDetail !== undefined) {
-    if (known !== undefined) known.lastError = request.errorDetail.message
+    if (known !== undefined) noteError(known, request.errorDetail.message)
     return { kind: 'silent', reason: 'nack' }
   }
   const unsubscribed = new Set(request.resourceNamesUnsubscribe)

@@ -32,6 +32,13 @@ describe('a node id', () => {
   }
 })
 
+test('metadata of a megabyte and more is refused: it would be held as long as the stream', () => {
+  assert.throws(
+    () => nodeOf('sidecar~10.3.3.3~a.b~b.svc', { LABELS: { a: 'x'.repeat(1024 * 1024) } }),
+    /take more than/,
+  )
+})
+
 describe('a node', () => {
   const node = nodeOf('ztunnel~1.1.1.1~zt.ns~ns.svc.cluster.local', { SERVICE_ACCOUNT: 'ztunnel' })
   test('may be spoken for by an identity of its namespace and service account', () => {

@@ -22,6 +22,8 @@ export interface ProxyNode {
   readonly metadata: Readonly<Record<string, unknown>>
 }
 
+const mostNodeLength = 1024 * 1024
+
 /** Reads `<type>~<ip>~<id>~<dns domain>`. Throws a StreamError INVALID_ARGUMENT that says what is wrong. */
 export function parseNode(node: core.Node | undefined, mayDebug = false): ProxyNode {
   if (node === undefined || node.id === '') throw invalid('missing node information')
@@ -35,6 +37,10 @@ export function parseNode(node: core.Node | undefined, mayDebug = false): ProxyN
     )
   }
   const metadata: Readonly<Record<string, unknown>> = node.metadata ?? {}
+  // It is held as long as the stream.
+  if (JSON.stringify(metadata).length + node.id.length > mostNodeLength) {
+    throw invalid(`the node id and metadata take more than ${mostNodeLength} characters`)
+  }
   const instanceIps = textOf(metadata, 'INSTANCE_IPS').split(',')
   const ips = instanceIps.every((text) => isIP(text) !== 0) ? instanceIps : [ip]
   if (!ips.every((text) => isIP(text) !== 0)) throw invalid('no valid IP address in the service node id or metadata')

@@ -2,13 +2,13 @@
 import type { discovery } from '../../proto/index.ts'
 import type { EncodedResource } from '../types.ts'
 import type { Step } from './delta.ts'
-import { type Content, clearName, clearPending, createWatch, type ServedType, type Watch } from './watch.ts'
+import { type Content, clearName, clearPending, createWatch, noteError, type ServedType, type Watch } from './watch.ts'
 
 export type SotwStep = Step | { readonly kind: 'forget' }
 
 export function stepSotw(known: Watch | undefined, type: ServedType, request: discovery.DiscoveryRequest): SotwStep {
   if (request.errorDetail !== undefined) {
-    if (known !== undefined) known.lastError = request.errorDetail.message
+    if (known !== undefined) noteError(known, request.errorDetail.message)
     return { kind: 'silent', reason: 'nack' }
   }
   const names = new Set(request.resourceNames.filter((name) => name !== '*'))

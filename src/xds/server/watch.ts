@@ -41,6 +41,8 @@ export interface Watch extends Batch {
   alwaysRespond: boolean
   nonceSent: string
   nonceAcked: string
+  /** The last one that the client rejected. */
+  nonceRejected: string
   lastError: string | undefined
   lastSentAt: Date | undefined
 }
@@ -56,9 +58,17 @@ export function createWatch(type: ServedType, wildcard: boolean, names: Iterable
     alwaysRespond: false,
     nonceSent: '',
     nonceAcked: '',
+    nonceRejected: '',
     lastError: undefined,
     lastSentAt: undefined,
   }
+}
+
+const longestError = 1_000
+
+/** The client rejects what it was sent, for this reason. */
+export function noteError(watch: Watch, message: string): void {
+  watch.lastError = message.length <= longestError ? message : `${message.slice(0, longestError)}…`
 }
 
 /** Forgets what was to be sent, since everything is. */

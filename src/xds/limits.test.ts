@@ -1,0 +1,39 @@
+// What a client that means harm may cost: memory, and lines of the log.
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { address, condition, log, openRaw, startServer } from './test-streams.ts'
+
+test('names are held up to a bound, whatever each of them takes', { timeout: 30_000 }, async () => {
+  await using server = await startServer()
+  const client = openRaw(server.port)
+  client.send({ typeUrl: address, resourceNamesSubscribe: ['first'] })
+  await client.next()
+  const ended = assert.rejects(async () => {
+    for (;;) await client.next()
+  }, /RESOURCE_EXHAUSTED: the names subscribed to take more than \d+ bytes/)
+  for (let at = 0; at < 35; at += 1) {
+    client.send({ typeUrl: address, resourceNamesSubscribe: [`${at}${'x'.repeat(2 * 1024 * 1024)}`] })
+  }
+  await ended
+  client.close()
+})
+
+test('a rejection is logged once a message, and cut', { timeout: 30_000 }, async () => {
+  const lines: string[] = []
+  const warn = (message: string, fields?: Readonly<Record<string, unknown>>): void => {
+    lines.push(`${message}: ${fields?.reason}`)
+  }
+  await using server = await startServer(undefined, { log: { ...log, warn } })
+  const client = openRaw(server.port)
+  client.send({ typeUrl: address })
+  const { nonce: responseNonce } = await client.next()
+  const code = 13
+  for (let at = 0; at < 100; at += 1) {
+    client.send({ typeUrl: address, responseNonce, errorDetail: { code, message: `no ${'x'.repeat(5_000)}` } })
+  }
+  const watch = () => server.xds.connections()[0]?.watches.get(address)
+  client.send({ typeUrl: address, responseNonce })
+  await condition(() => watch()?.nonceAcked === responseNonce)
+  assert.deepEqual(lines, [`a client rejects what it was sent: no ${'x'.repeat(997)}…`])
+  client.close()
+})
