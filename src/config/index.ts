@@ -11,6 +11,7 @@ export {
   type MeshConfig,
   type MeshConfigReading,
   mergeMeshConfig,
+  problemOfLayer,
   readMeshConfig,
   readTrustDomain,
 } from './mesh-config.ts'

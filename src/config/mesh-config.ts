@@ -67,11 +67,9 @@ export interface MeshConfigLayer {
  */
 export function mergeMeshConfig(layers: readonly MeshConfigLayer[], defaults: MeshConfig): MeshConfigReading {
   let fields: Fields = {}
-  for (const { yaml, where } of layers) {
-    const reading = fieldsOf(yaml, where)
+  for (const layer of layers) {
+    const reading = readLayer(layer)
     if (typeof reading === 'string') return { kind: 'invalid', problem: reading }
-    const problems = problemsOf(reading, where)
-    if (problems.length > 0) return { kind: 'invalid', problem: problems.join('; ') }
     fields = layered(fields, reading)
   }
   if (Object.keys(fields).length === 0) return { kind: 'read', config: defaults }
@@ -89,6 +87,20 @@ export function mergeMeshConfig(layers: readonly MeshConfigLayer[], defaults: Me
       fields,
     },
   }
+}
+
+/** What is wrong with a layer; undefined when it can be read. */
+export function problemOfLayer(layer: MeshConfigLayer): string | undefined {
+  const reading = readLayer(layer)
+  return typeof reading === 'string' ? reading : undefined
+}
+
+/** The fields, or what is wrong with them. */
+function readLayer({ yaml, where }: MeshConfigLayer): Fields | string {
+  const reading = fieldsOf(yaml, where)
+  if (typeof reading === 'string') return reading
+  const problems = problemsOf(reading, where)
+  return problems.length === 0 ? reading : problems.join('; ')
 }
 
 /** The fields, or what is wrong with the text. */

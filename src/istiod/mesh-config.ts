@@ -1,12 +1,15 @@
 // The mesh config and mesh networks in force: the mounted file if there is one, else the ConfigMap of this revision, over a shared
 // ConfigMap if one is named. Followed while the process runs; what cannot be read leaves the last valid one in force.
 import { readFileSync, unwatchFile, watchFile } from 'node:fs'
+import { isDeepStrictEqual } from 'node:util'
 import { type KubeObject, resources } from '../api/index.ts'
 import {
   defaultMeshConfig,
   type MeshConfig,
   type MeshNetworks,
   mergeMeshConfig,
+  problemOfLayer,
+  readMeshConfig,
   readMeshNetworks,
   repeatedRegistries,
 } from '../config/index.ts'
@@ -36,6 +39,10 @@ interface Source {
   readonly where: string
   /** Undefined until it is read, and when there is nothing. */
   text: string | undefined
+  /** The last text that could be read. */
+  valid?: string
+  /** The last text that could not be read. */
+  refused?: string
   readonly synced: Promise<void>
 }
 
@@ -53,6 +60,7 @@ export function followMeshConfig(client: KubeClient, settings: Settings, log: Sc
   let current = defaults
   let networks: MeshNetworks = { networks: {} }
   let allRead = false
+  let isValid = false
 
   const ownName = meshConfigName(settings)
   const sources = [
@@ -69,15 +77,42 @@ export function followMeshConfig(client: KubeClient, settings: Settings, log: Sc
 
   function takeConfig(): void {
     if (!allRead) return
-    const layers = sources.map(({ text = '', where }) => ({ yaml: text, where }))
-    const reading = mergeMeshConfig(layers, defaults)
-    if (reading.kind === 'invalid') {
-      log.error('the mesh config is invalid; the last valid one stays', { problem: reading.problem })
+    const unread = sources.filter((source) => !isReadable(source))
+    if (unread.some(({ valid }) => valid === undefined) && !sources.some(saysSomething)) {
+      log.error('there is no valid mesh config: nothing is served until there is', {
+        where: unread.map(({ where }) => where).join(', '),
+      })
       return
     }
+    const layers = sources.map(({ valid = '', where }) => ({ yaml: valid, where }))
+    const reading = mergeMeshConfig(layers, defaults)
+    if (reading.kind === 'invalid') throw new TypeError(reading.problem)
+    if (isDeepStrictEqual(current, reading.config) && isValid) return
+    isValid = true
     current = reading.config
     valid.resolve()
     tell()
+  }
+
+  /** Keeps what can be read. A source that never could be read is passed over for one that says something; alone, nothing is in force. */
+  function isReadable(source: Source): boolean {
+    const { text = '', where } = source
+    const problem = problemOfLayer({ yaml: text, where })
+    if (problem === undefined) {
+      source.valid = text
+      return true
+    }
+    if (source.refused !== text) {
+      source.refused = text
+      const stays = source.valid === undefined ? 'it does not count' : 'the last valid one stays'
+      log.error(`the mesh config is invalid; ${stays}`, { problem })
+    }
+    return false
+  }
+
+  function saysSomething({ valid = '', where }: Source): boolean {
+    const reading = readMeshConfig(valid, defaults, where)
+    return reading.kind === 'read' && reading.config !== defaults
   }
 
   function tell(): void {
