@@ -47,6 +47,7 @@ import { followRevisions } from './revisions.ts'
 import { followServingCertificate } from './serving-certificate.ts'
 import type { DiscoverySettings } from './settings.ts'
 import { statusTypes } from './status-types.ts'
+import { watchingNamespace } from './watched-namespace.ts'
 import {
   createRegistrationMetrics,
   createWorkloadRegistration,
@@ -155,10 +156,18 @@ export async function runDiscovery(options: DiscoveryProcess, signal: AbortSigna
       inbound: countInbound(metrics),
       log: logging.scope('config'),
     }
+    if (settings.watchNamespace !== '') {
+      const watched = { namespace: settings.watchNamespace }
+      log.warn(
+        'one namespace is read alone: what others hold does not count, be it policies of the root namespace',
+        watched,
+      )
+    }
+    const watching = watchingNamespace(client, settings.watchNamespace)
     const revisions = stack.use(followRevisions(client, settings.revision, settings.namespace))
     const configuration = stack.use(
       openConfiguration({
-        client,
+        client: watching,
         settings,
         mesh,
         kinds: [...configurationKinds.map((kind) => resources[kind]), ...otherKinds],
@@ -168,7 +177,7 @@ export async function runDiscovery(options: DiscoveryProcess, signal: AbortSigna
     const cluster = stack.use(
       followCluster({
         ...reading,
-        client,
+        client: watching,
         configuration: configuration.source,
         whereIs: configuration.whereIs,
         clusterId: settings.clusterId,
@@ -192,6 +201,7 @@ export async function runDiscovery(options: DiscoveryProcess, signal: AbortSigna
             ? kubeconfigsOfSecrets(client, settings.clusterRegistriesNamespace)
             : kubeconfigsOfPath(settings.remoteKubeconfigPath, logging.scope('clusters')),
         systemNamespace: settings.namespace,
+        watchNamespace: settings.watchNamespace,
         meshConfigName: meshConfigName(settings),
         localId: settings.clusterId,
         isMultiNetwork: settings.ambient.multiNetwork,

@@ -12,10 +12,13 @@ import {
 import { type Informer, isKubeError, type KubeClient } from '../kube/index.ts'
 import type { Scope } from '../observability/index.ts'
 import { followOptions, type Inbound, indexPods } from './cluster.ts'
+import { watchingNamespace } from './watched-namespace.ts'
 
 export interface RemoteReading {
   /** The system namespace, which is the same in all clusters. */
   readonly systemNamespace: string
+  /** The only namespace whose objects are read; empty: all are. */
+  readonly watchNamespace: string
   /** Name of the ConfigMap with a cluster's own mesh config. */
   readonly meshConfigName: string
   /** The mesh is made of all clusters; else the others only vouch for the tokens and pods of their own. */
@@ -48,10 +51,11 @@ export function openRemoteConnection(clusterId: string, client: KubeClient, opti
   const stops: (() => void)[] = []
   const attachments: (() => void)[] = []
   const kept = createKeptFields()
+  const watching = watchingNamespace(client, options.watchNamespace)
 
   function read<K extends AmbientKind>(kind: K): Informer<AmbientObjects[K]> {
     const keep = kept[kind]
-    const informer = client.informer<AmbientObjects[K]>(resources[kind], keep === undefined ? {} : { keep })
+    const informer = watching.informer<AmbientObjects[K]>(resources[kind], keep === undefined ? {} : { keep })
     attachments.push(() => follow(kind, informer))
     return informer
   }

@@ -47,6 +47,8 @@ export interface DiscoverySettings {
   readonly namespace: string
   readonly podName: string
   readonly revision: string
+  /** The only namespace whose objects are read; empty: all are. */
+  readonly watchNamespace: string
   readonly clusterId: string
   readonly meshConfigFile: string
   readonly meshNetworksFile: string
@@ -146,6 +148,7 @@ export function readSettings(
     namespace,
     podName: env.POD_NAME || `istiod-${process.pid}`,
     revision,
+    watchNamespace: env.ISTIO_WATCH_NAMESPACE ?? '',
     clusterId,
     meshConfigFile: flags.meshConfig ?? './etc/istio/config/mesh',
     meshNetworksFile: flags.networksConfig ?? './etc/istio/config/meshNetworks',
