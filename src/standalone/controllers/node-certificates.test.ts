@@ -11,7 +11,7 @@ import { writeCredentials } from '../credentials.ts'
 import { servingCertificate } from '../node/serving-certificate.ts'
 import { startControllers } from './index.ts'
 import { whyNot } from './node-certificates.ts'
-import type { Node, SigningRequest } from './objects.ts'
+import type { EndpointSlice, Node, Service, SigningRequest } from './objects.ts'
 
 const directory = mkdtempSync(join(tmpdir(), 'lateen-node-certificates-'))
 const api = await startApi(directory)
@@ -31,6 +31,7 @@ const node = (name: string, ...ips: string[]): Node => ({
   },
 })
 const nodes = [node('n1', '10.0.0.1', 'fd00::1'), node('n2', '10.0.0.2')]
+const alone = { nodes, services: [], endpointSlices: [] }
 
 /** A request as the API server has it; nobody signs it. */
 async function requestOf(
@@ -76,7 +77,7 @@ describe('a request of a node', () => {
   ] as const) {
     test(`${what} is ${expected === undefined ? '' : 'not '}approved`, async () => {
       const { names, ...rest } = changes as Parameters<typeof requestOf>[0] & object
-      const why = await whyNot(await requestOf({ ...rest, ...(names === undefined ? {} : { names }) }), nodes)
+      const why = await whyNot(await requestOf({ ...rest, ...(names === undefined ? {} : { names }) }), alone)
       if (expected === undefined) assert.equal(why, undefined)
       else assert.match(why ?? '', expected)
     })
@@ -84,11 +85,38 @@ describe('a request of a node', () => {
 
   test('is not approved for an address that another node has as well, or for a node that is not there', async () => {
     const request = await requestOf()
-    assert.match((await whyNot(request, [...nodes, node('n3', '10.0.0.1')])) ?? '', /is another node's as well/)
-    assert.match((await whyNot(request, [])) ?? '', /there is no node n1/)
+    assert.match((await whyNot(request, { ...alone, nodes: [...nodes, node('n3', '10.0.0.1')] })) ?? '', /is another's/)
+    assert.match((await whyNot(request, { ...alone, nodes: [] })) ?? '', /there is no node n1/)
     const spec = { ...request.spec, request: Buffer.from('nonsense').toString('base64') } as SigningRequest['spec']
-    assert.match((await whyNot({ ...request, ...(spec && { spec }) }, nodes)) ?? '', /no certificate request/)
+    assert.match((await whyNot({ ...request, ...(spec && { spec }) }, alone)) ?? '', /no certificate request/)
   })
+})
+
+test('a node that says it has the names and addresses of others gets no certificate for them', async () => {
+  const named = { namespace: 'default', name: 'kubernetes' }
+  const service: Service = {
+    apiVersion: 'v1',
+    kind: 'Service',
+    metadata: named,
+    spec: { clusterIP: '10.96.0.1', clusterIPs: ['10.96.0.1', 'fd00::60'], externalIPs: ['10.0.0.1'] },
+  }
+  const slice: EndpointSlice = {
+    apiVersion: 'discovery.k8s.io/v1',
+    kind: 'EndpointSlice',
+    metadata: { ...named, labels: { 'kubernetes.io/service-name': 'kubernetes' } },
+    addressType: 'IPv4',
+    endpoints: [{ addresses: ['10.0.0.254'] }],
+  }
+  const foreign = ['10.96.0.1', 'fd00::60', '10.0.0.254', '127.0.0.1', '::1']
+  const liar = node('n1', '10.0.0.1', ...foreign)
+  liar.status?.addresses?.push({ type: 'Hostname', address: 'kubernetes.default.svc' })
+  const addressed = { nodes: [liar], services: [service], endpointSlices: [slice] }
+  assert.equal(await whyNot(await requestOf(), addressed), undefined)
+  for (const ip of foreign) {
+    assert.match((await whyNot(await requestOf({ names: { ips: [ip] } }), addressed)) ?? '', /is another's as well/, ip)
+  }
+  const asked = await requestOf({ names: { dns: ['kubernetes.default.svc'] } })
+  assert.match((await whyNot(asked, addressed)) ?? '', /is not the node's/)
 })
 
 test('a node gets its certificate with its own credentials, and can not approve it itself', {

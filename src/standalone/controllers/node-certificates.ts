@@ -3,9 +3,10 @@ import { webcrypto } from 'node:crypto'
 import { resources } from '../../api/index.ts'
 import type { Cluster } from './cluster.ts'
 import { deleteExactly, own, startController } from './controller.ts'
-import { keyOf, type Node, type SigningRequest, timestamp } from './objects.ts'
+import { type EndpointSlice, keyOf, type Node, type Service, type SigningRequest, timestamp } from './objects.ts'
 
 const signerName = 'kubernetes.io/kubelet-serving'
+const serviceNameLabel = 'kubernetes.io/service-name'
 const usages: readonly string[] = ['digital signature', 'key encipherment', 'server auth']
 
 /** Requests are kept this long after they were made, so that it can be seen what became of them. */
@@ -33,7 +34,9 @@ export function startNodeCertificates(cluster: Cluster): AsyncDisposable {
       }
       const untilDeleted = keptMs - ageMs
       if ((request.status?.conditions?.length ?? 0) > 0) return untilDeleted
-      const why = await whyNot(request, cluster.nodes.list())
+      const { nodes, services, endpointSlices } = cluster
+      const others = { nodes: nodes.list(), services: services.list(), endpointSlices: endpointSlices.list() }
+      const why = await whyNot(request, others)
       if (why === undefined) {
         await approve(cluster, request)
         return untilDeleted
@@ -67,8 +70,16 @@ async function approve(cluster: Cluster, request: SigningRequest): Promise<void>
   })
 }
 
+/** Who else may be meant by an address: the authority that signs is that of the API server's own certificate. */
+export interface Addressed {
+  readonly nodes: readonly Node[]
+  readonly services: readonly Service[]
+  readonly endpointSlices: readonly EndpointSlice[]
+}
+
 /** Why the request is not to be approved; undefined when it is. */
-export async function whyNot({ spec }: SigningRequest, nodes: readonly Node[]): Promise<string | undefined> {
+export async function whyNot({ spec }: SigningRequest, addressed: Addressed): Promise<string | undefined> {
+  const { nodes } = addressed
   const { username = '', groups = [], request = '', usages: wanted = [] } = spec ?? {}
   const name = /^system:node:(.+)$/.exec(username)?.[1]
   if (name === undefined || !groups.includes('system:nodes')) return `${username} is no node`
@@ -80,22 +91,31 @@ export async function whyNot({ spec }: SigningRequest, nodes: readonly Node[]): 
   if (asked.subject !== `O=system:nodes, CN=${username}`) return `the subject is ${asked.subject}`
   const node = nodes.find(({ metadata }) => metadata.name === name)
   if (node === undefined) return `there is no node ${name}`
-  const [names, addresses] = [namesOf(node), addressesOf(node)]
+  // The name is the node's by its credentials; every other name is only what it says of itself.
+  const [names, addresses] = [[name], addressesOf(node)]
   const foreign = asked.names.find(
     ({ type, value }) => !(type === 'dns' ? names : type === 'ip' ? addresses : []).includes(value),
   )
   if (foreign !== undefined) return `${foreign.type} name ${foreign.value} is not the node's`
-  const others = nodes.filter((other) => other !== node)
-  const taken = asked.names.find(({ value }) =>
-    others.some((other) => [...namesOf(other), ...addressesOf(other)].includes(value)),
-  )
-  return taken === undefined ? undefined : `${taken.value} is another node's as well`
+  const taken = asked.names.find(({ type, value }) => type === 'ip' && isOthers(value, node, addressed))
+  return taken === undefined ? undefined : `${taken.value} is another's as well`
 }
 
-function namesOf({ metadata, status }: Node): string[] {
-  const named = (status?.addresses ?? []).filter(({ type }) => type === 'Hostname' || type.endsWith('DNS'))
-  return [metadata.name, ...named.map(({ address }) => address)]
+/** Of another node, of a service, of the API server, or of every machine. */
+function isOthers(ip: string, node: Node, { nodes, services, endpointSlices }: Addressed): boolean {
+  if (isLoopback(ip)) return true
+  const apiServer = endpointSlices.filter(
+    ({ metadata }) => metadata.namespace === 'default' && metadata.labels?.[serviceNameLabel] === 'kubernetes',
+  )
+  return (
+    nodes.some((other) => other !== node && addressesOf(other).includes(ip)) ||
+    // Not the external ones: those may well be a node's.
+    services.some(({ spec }) => spec?.clusterIP === ip || spec?.clusterIPs?.includes(ip) === true) ||
+    apiServer.some(({ endpoints }) => endpoints.some((endpoint) => endpoint.addresses.includes(ip)))
+  )
 }
+
+const isLoopback = (ip: string): boolean => ip.startsWith('127.') || ip === '::1'
 
 function addressesOf({ status }: Node): string[] {
   return (status?.addresses ?? []).filter(({ type }) => type.endsWith('IP')).map(({ address }) => address)
