@@ -60,7 +60,7 @@ async function closeAll(connections: readonly EchoConnection[]): Promise<void> {
 const inspect = (lab: MeshLab, node: string) => inspectProcess(() => lab.connect(node, { ip: '127.0.0.1', port: 9229 }))
 
 const curl = (lab: MeshLab, path: string, ...more: string[]) =>
-  lab.run('n1', 'curl', '-sS', '-m', '8', ...more, `http://127.0.0.1:${path}`)
+  lab.run('n1', 'curl', '-sS', '-m', '9', ...more, `http://127.0.0.1:${path}`)
 
 interface Dump {
   readonly workersWithoutAnswer?: readonly string[]
@@ -124,7 +124,7 @@ suite('two workers', { skip: canRunLab, timeout: 240_000 }, () => {
       const worker = process.workers.get('worker 1')
       assert.ok(worker, `there is ${[...process.workers.keys()]}`)
       let standsStill = true
-      const block = worker.block(6_000).then(() => {
+      const block = worker.block(9_000).then(() => {
         standsStill = false
       })
       await eventually(
@@ -153,13 +153,13 @@ suite('two workers', { skip: canRunLab, timeout: 240_000 }, () => {
       const connections = await connectMany(lab)
       using process = await inspect(lab, 'n1')
       let standsStill = true
-      const block = process.main.block(6_000).then(() => {
+      const block = process.main.block(7_000).then(() => {
         standsStill = false
       })
       const metrics = curl(lab, '15020/metrics').finally(() => assert.equal(standsStill, false))
       for (let round = 0; round < 5; round += 1) await Promise.all(connections.map(roundTrip))
       const fresh = await connectMany(lab)
-      assert.equal(await curl(lab, '15021/healthz/ready'), 'ready\n')
+      await eventually(async () => (await curl(lab, '15021/healthz/ready')) === 'ready\n', 'readiness')
       assert.equal(standsStill, true, 'all of this came about while it stood still')
       await Promise.all([block, metrics])
       await closeAll([...connections, ...fresh])

@@ -97,6 +97,9 @@ export function runWorker(data: WorkerData): void {
         return calls.receive(message)
     }
   })
+  port.on('messageerror', (error) => {
+    throw error
+  })
   post({ kind: 'started' })
 }
 

@@ -82,6 +82,9 @@ export function startWorkerThread({ data, logging, registry, serve }: WorkerThre
     const why = cause instanceof Error ? (cause.stack ?? cause.message) : String(cause)
     fail(new WorkerError(index, `${name} failed: ${why}`, { cause }))
   })
+  worker.on('messageerror', (cause) =>
+    fail(new WorkerError(index, `what ${name} said cannot be read: ${cause}`, { cause })),
+  )
   worker.on('exit', (status) => fail(new WorkerError(index, `${name} ended with status ${status}`)))
 
   return {
