@@ -19,6 +19,7 @@ export const SOL_IPV6 = 41
 export const SO_REUSEADDR = 2
 export const SO_ERROR = 4
 export const SO_KEEPALIVE = 9
+export const SO_LINGER = 13
 export const SO_REUSEPORT = 15
 export const SO_MARK = 36
 

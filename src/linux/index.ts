@@ -13,6 +13,7 @@ export {
   isReset,
   type OriginalDestination,
   originalDestination,
+  resetSocket,
   setMark,
 } from './socket.ts'
 export type {

@@ -114,6 +114,20 @@ export function descriptorOf(socket: Socket): number | undefined {
   return typeof fd === 'number' && fd >= 0 ? fd : undefined
 }
 
+/** No time to linger: what is not sent yet is thrown away, and the peer sees a reset. */
+const noLinger = Buffer.alloc(8)
+noLinger.writeInt32LE(1)
+
+/**
+ * Closes a TCP connection at once so that its peer sees a reset. Node's own `resetAndDestroy` neither resets nor closes, ever, what
+ * is in the middle of an orderly end: libuv refuses it, and the descriptor is lost.
+ */
+export function resetSocket(socket: Socket): void {
+  const fd = descriptorOf(socket)
+  if (fd !== undefined) libc().setsockopt(fd, c.SOL_SOCKET, c.SO_LINGER, noLinger, noLinger.length)
+  socket.destroy()
+}
+
 function setOption(fd: number, level: number, name: number, value: number, detail?: string): void {
   optionValue.writeInt32LE(value)
   if (libc().setsockopt(fd, level, name, optionValue, 4) !== 0) {

@@ -2,13 +2,14 @@
 import type { X509Certificate } from 'node:crypto'
 import type { Socket } from 'node:net'
 import { type RelayEnd, relay } from '../../hbone/index.ts'
+import { resetSocket } from '../../linux/index.ts'
 import type { AuthorizationDecision, AuthorizationRequest } from '../decisions/index.ts'
 import { type ConnectionFacts, type ConnectionFailure, type ConnectionReports, errorTexts } from '../telemetry/index.ts'
 import { ConnectionError, describeFailure } from './errors.ts'
 import type { ConnectionTracker } from './tracker.ts'
 import type { LiveConnection } from './types.ts'
 
-export const tcpEnd = (stream: Socket): RelayEnd => ({ stream, reset: () => void stream.resetAndDestroy() })
+export const tcpEnd = (stream: Socket): RelayEnd => ({ stream, reset: () => resetSocket(stream) })
 
 export interface Upstream {
   readonly end: RelayEnd
