@@ -39,6 +39,16 @@ interface Call {
   readonly query: URLSearchParams
 }
 
+/**
+ * Throws ApiError 404 for a resource of the whole cluster as if it were in a namespace: who may do everything in that namespace would be
+ * allowed what is not in it.
+ */
+export function refuseWrongScope({ kinds }: Core, { group, version, plural, namespace }: ResourceTarget): void {
+  const kind = kinds.find(group, version, plural)
+  if (kind === undefined) return
+  if (kind.namespaced ? namespace === '' : namespace !== undefined) throw pathNotFound()
+}
+
 export async function serveResource(
   routes: Routes,
   exchange: Exchange,
@@ -56,7 +66,6 @@ export async function serveResource(
   )
   if (special?.methods.includes(exchange.method) === true) return serveSpecial(routes, special, exchange, target, user)
   if (kind === undefined) throw pathNotFound()
-  if (kind.namespaced ? target.namespace === '' : target.namespace !== undefined) throw pathNotFound()
   if (kind.deprecationWarning !== undefined) exchange.warnings.push(kind.deprecationWarning)
   const call: Call = { routes, exchange, target, kind, user, query }
   if (target.subresource !== undefined) return serveSubresource(call, target.subresource)

@@ -18,7 +18,7 @@ import { createKindRegistry } from './kinds.ts'
 import { createRequestMetrics, type RequestMetrics } from './metrics.ts'
 import { parseTarget, verbOf } from './path.ts'
 import { servePath } from './paths.ts'
-import { type Routes, serveResource } from './routes.ts'
+import { type Routes, refuseWrongScope, serveResource } from './routes.ts'
 import { ServiceAddresses } from './services/addresses.ts'
 import { Store } from './store/store.ts'
 import {
@@ -192,6 +192,7 @@ async function serve(
       const user = await handler.access.identify(exchange.request)
       await handler.access.require(attributesOf(user, verb, target, exchange.url.searchParams))
       if (target.kind === 'resource') {
+        refuseWrongScope(handler.routes.core, target)
         if (isConnectRequest(target)) {
           await admitConnect(handler.routes.core, target, user, exchange.url.searchParams)
           await serveConnect(handler.kubelets, exchange, target)
@@ -229,6 +230,7 @@ async function upgrade(handler: Handler, request: HttpRequest, socket: Duplex, h
     // Whatever the method says, a stream into a pod counts as creating one.
     const verb = target.subresource === 'log' ? 'get' : 'create'
     await handler.access.require(attributesOf(user, verb, target, url.searchParams))
+    refuseWrongScope(handler.routes.core, target)
     await admitConnect(handler.routes.core, target, user, url.searchParams)
     await upgradeConnect(handler.kubelets, { request, socket, head, url }, target)
   } catch (error) {

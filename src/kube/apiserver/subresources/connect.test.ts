@@ -143,3 +143,24 @@ test('a stranger gets no stream, and no upgrade leads elsewhere', async () => {
   stranger.destroy()
   elsewhere.destroy()
 })
+
+test('what is of the whole cluster is not found in a namespace, where a right in that namespace would lead to it', async () => {
+  asked.length = 0
+  const inNamespace = (group: string, rest: string) => `${group}/namespaces/default/${rest}`
+  const review = { apiVersion: 'authentication.k8s.io/v1', kind: 'TokenReview', spec: { token: 'x' } }
+  for (const [method, path, body] of [
+    ['GET', inNamespace('/api/v1', 'nodes/n/proxy/pods'), undefined],
+    ['POST', inNamespace('/api/v1', 'nodes/n/proxy/run/default/one/c'), {}],
+    ['GET', inNamespace('/api/v1', 'nodes/n'), undefined],
+    ['POST', inNamespace('/apis/authentication.k8s.io/v1', 'tokenreviews'), review],
+    ['GET', inNamespace('/apis/certificates.k8s.io/v1', 'certificatesigningrequests/x/approval'), undefined],
+  ] as const) {
+    const { code, body: answer } = await api.send(method, path, body === undefined ? {} : { body })
+    assert.deepEqual([code, answer.message], [404, 'the server could not find the requested resource'], path)
+  }
+  const socket = open(inNamespace('/api/v1', 'nodes/n/proxy/exec/default/one/c'))
+  assert.match(await readUntil(socket, /\}$/), /^HTTP\/1\.1 404 /)
+  socket.destroy()
+  assert.deepEqual(asked, [])
+  assert.equal((await api.send('GET', '/api/v1/nodes/n/proxy/pods')).code, 200)
+})
