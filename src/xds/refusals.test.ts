@@ -5,7 +5,7 @@ import { type AddressInfo, createServer } from 'node:net'
 import { describe, test } from 'node:test'
 import { createTestPki } from '../../test/support/test-pki.ts'
 import { createMetricsRegistry } from '../observability/index.ts'
-import { address, authorization, log, nodeId, pki, startClient, startServer } from './test-streams.ts'
+import { address, authorization, log, nodeId, openRaw, pki, startClient, startServer } from './test-streams.ts'
 import { createMemorySource } from './testing.ts'
 
 describe('refusals', { timeout: 20_000 }, () => {
@@ -88,4 +88,22 @@ test('more streams at once than are taken wait or are told to come again, and al
   await Promise.all(clients.map(({ client }) => client.synced))
   assert.ok(reasons.some((reason) => /request rate limit exceeded: 10 new streams a second/.test(reason)))
   for (const client of clients) await client[Symbol.asyncDispose]()
+})
+
+test('callers who are nobody take no place of those who are somebody', { timeout: 20_000 }, async () => {
+  let lines = 0
+  const warn = (): void => {
+    lines += 1
+  }
+  await using server = await startServer(undefined, { streamsPerSecond: 5, log: { ...log, warn } })
+  const strangers = Array.from({ length: 200 }, () => openRaw(server.port, 'Bearer bad'))
+  const ends = await Promise.all(
+    strangers.map(async (stranger) => {
+      stranger.send({ typeUrl: address })
+      return stranger.next().then(String, String)
+    }),
+  )
+  for (const stranger of strangers) stranger.close()
+  assert.deepEqual(new Set(ends), new Set(['Error: 16 UNAUTHENTICATED: authentication failure']))
+  assert.ok(lines < 200, `${lines} lines`)
 })

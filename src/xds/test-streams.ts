@@ -121,10 +121,10 @@ export async function condition(holds: () => boolean): Promise<void> {
 }
 
 /** A delta stream of which each request is the test's own. */
-export function openRaw(port: number) {
+export function openRaw(port: number, token = 'Bearer good') {
   const client = new Client(`localhost:${port}`, credentials.createSsl(Buffer.from(pki.roots)))
   const metadata = new Metadata()
-  metadata.set('authorization', 'Bearer good')
+  metadata.set('authorization', token)
   const call = client.makeBidiStreamRequest(
     '/envoy.service.discovery.v3.AggregatedDiscoveryService/DeltaAggregatedResources',
     (request: discovery.DeltaDiscoveryRequest) => Buffer.from(toBinary(discovery.DeltaDiscoveryRequestSchema, request)),

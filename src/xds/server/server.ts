@@ -9,6 +9,7 @@ import { createFanOut } from './fan-out.ts'
 import { createXdsMetrics, type XdsMetrics } from './metrics.ts'
 import { authorizeNode, type ProxyNode, parseNode } from './node.ts'
 import { createPushLane, type QuietTimes, type Wave } from './push-lane.ts'
+import { createRefusalLog } from './refusal-log.ts'
 import { createSendBudget } from './send-budget.ts'
 import { type DeltaCall, discoveryServiceOf, type SotwCall } from './service.ts'
 import { sharedListOf } from './shared-content.ts'
@@ -59,6 +60,9 @@ export interface XdsServer {
   close(): void
 }
 
+/** Each may be a question to an API server. */
+const mostAuthenticating = 500
+
 const healthInformation = 'type.googleapis.com/istio.v1.HealthInformation'
 
 export function createXdsServer(options: XdsServerOptions): XdsServer {
@@ -73,6 +77,8 @@ export function createXdsServer(options: XdsServerOptions): XdsServer {
   const connections = new Map<Connection, Outlet>()
   const oneShots = new Map((options.oneShots ?? []).map((type) => [type.typeUrl, type]))
   const started = new Date().toISOString()
+  const logRefusal = createRefusalLog(log)
+  let authenticating = 0
   let versions = 0
   let ids = 0
   let closed = false
@@ -110,19 +116,20 @@ export function createXdsServer(options: XdsServerOptions): XdsServer {
     if (!isReady()) {
       throw new StreamError(status.UNAVAILABLE, 'server is not ready to serve discovery information')
     }
+    // First who it is: callers who are nobody take no place of those who are somebody.
+    const identities = await identitiesOf(call, authenticate)
     try {
       await rate.admit()
     } catch (cause) {
       throw new StreamError(status.RESOURCE_EXHAUSTED, `request rate limit exceeded: ${(cause as Error).message}`)
     }
-    const identities = await identitiesOf(call, authenticate)
     let connection: Connection | undefined
     let node: core.Node | undefined
     const attendance = attendStream(options.attend, outlet)
     requests.start((request) => {
       node ??= request.message.node
       if (request.message.typeUrl === healthInformation) {
-        if (connection === undefined) log.warn('health was told before the first request', { peer: call.getPeer() })
+        if (connection === undefined) logRefusal('health was told before the first request', { peer: call.getPeer() })
         else attendance.whenAttended(() => attendance.health(healthIn(request.message)))
         return
       }
@@ -145,11 +152,17 @@ export function createXdsServer(options: XdsServerOptions): XdsServer {
   }
 
   async function identitiesOf(call: AnyCall, authenticate: AuthenticateCaller): Promise<readonly string[] | undefined> {
+    if (authenticating >= mostAuthenticating) {
+      throw new StreamError(status.RESOURCE_EXHAUSTED, 'too many streams are being authenticated')
+    }
+    authenticating += 1
     try {
       return await authenticate(call)
     } catch (error) {
-      log.warn('a stream was refused', { peer: call.getPeer(), reason: messageOf(error) })
+      logRefusal('a stream was refused', { peer: call.getPeer(), reason: messageOf(error) })
       throw new StreamError(status.UNAUTHENTICATED, 'authentication failure')
+    } finally {
+      authenticating -= 1
     }
   }
 
