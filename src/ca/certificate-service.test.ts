@@ -17,7 +17,7 @@ import {
   ServerCredentials,
 } from '@grpc/grpc-js'
 import { makeCa, makeLeaf, type TestCa } from '../../test/support/ca.ts'
-import { createLogging, createMetricsRegistry } from '../observability/index.ts'
+import { createLogging, createMetricsRegistry, silentLogging } from '../observability/index.ts'
 import { ca } from '../proto/index.ts'
 import {
   type Authenticator,
@@ -307,3 +307,27 @@ function insecureTls(): ChannelCredentials {
     rejectUnauthorized: false,
   })
 }
+
+test('callers who are nobody cannot fill the log', async () => {
+  const root = await makeCa({ name: 'root' })
+  const material = signingMaterial({ certificate: root.pem, key: root.key, roots: root.pem, chain: '' })
+  let lines = 0
+  const warn = (): void => {
+    lines += 1
+  }
+  const service = createCertificateService({
+    authority: createAuthority({ material, defaultTtlSeconds: 3600, maxTtlSeconds: 7200 }),
+    authenticators: [createClientCertificateAuthenticator()],
+    nodeAuthorizerOf: () => undefined,
+    metrics: createCaMetrics(createMetricsRegistry(), { root: () => undefined, chain: () => undefined }),
+    audit: { ...silentLogging().scope('ca'), warn },
+  })
+  const stranger = { peerAddress: '10.0.0.1:1', header: () => [] }
+  for (let at = 0; at < 500; at += 1) {
+    await assert.rejects(
+      service.createCertificate(async () => assert.fail('it was read'), stranger),
+      { code: 16 },
+    )
+  }
+  assert.ok(lines >= 1 && lines < 500, `${lines} lines`)
+})

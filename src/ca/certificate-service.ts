@@ -1,7 +1,7 @@
 // IstioCertificateService: authenticates the caller, decides which identity it may have, signs, and writes down what was decided.
 import { X509Certificate } from 'node:crypto'
 import { status } from '@grpc/grpc-js'
-import type { Scope } from '../observability/index.ts'
+import { createRefusalLog, type Scope } from '../observability/index.ts'
 import {
   type Authentication,
   type AuthenticationRequest,
@@ -62,13 +62,14 @@ export interface CertificateService {
 
 export function createCertificateService(options: CertificateServiceOptions): CertificateService {
   const { authority, authenticators, metrics, audit, maxConcurrent = 500 } = options
+  const nobody = createRefusalLog(audit)
   let serving = 0
 
   async function createCertificate(read: () => Promise<CertificateRequestMessage>, request: AuthenticationRequest) {
     metrics.requests.inc()
     if (serving >= maxConcurrent) {
       metrics.turnedAway.inc()
-      audit.warn('certificate refused', { peer: request.peerAddress, reason: 'too many certificate requests' })
+      nobody('certificate refused', { peer: request.peerAddress, reason: 'too many certificate requests' })
       throw new CertificateRefusal(status.RESOURCE_EXHAUSTED, 'too many certificate requests')
     }
     serving += 1
@@ -90,7 +91,7 @@ export function createCertificateService(options: CertificateServiceOptions): Ce
     if (outcome.kind === 'accepted') return outcome.caller
     metrics.authenticationFailures.inc()
     if (outcome.isNameless) metrics.identityErrors.inc()
-    audit.warn('certificate refused', { peer: request.peerAddress, reason: outcome.reasons.join('; ') })
+    nobody('certificate refused', { peer: request.peerAddress, reason: outcome.reasons.join('; ') })
     throw new CertificateRefusal(status.UNAUTHENTICATED, 'request authenticate failure')
   }
 

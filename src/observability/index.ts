@@ -59,6 +59,7 @@ export {
   type SeriesSnapshot,
 } from './metrics.ts'
 export { registerProcessMetrics } from './process-metrics.ts'
+export { createRefusalLog } from './refusal-log.ts'
 export { createFdSink, type FdSinkOptions, type LogSink } from './sink.ts'
 export { createThreadLogging, type ThreadLoggingOptions, type ThreadLogStart } from './thread-logging.ts'
 export { createThreadMetrics } from './thread-metrics.ts'

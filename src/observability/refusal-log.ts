@@ -1,5 +1,5 @@
 // Lines about refused callers, few enough that those who are refused all the time cannot fill the log.
-import type { Scope } from '../../observability/index.ts'
+import type { Scope } from './logging.ts'
 
 const mostASecond = 20
 
