@@ -35,7 +35,7 @@ const proxyOf = (namespace: string): Connection => ({
 })
 
 /** On all addresses, so that callers can come from elsewhere. */
-async function serve(t: TestContext, { isAdmin = true, profiles = true } = {}) {
+async function serve(t: TestContext, { isAdmin = true, profiles = true, accounts = authenticator } = {}) {
   const graph = createGraph({ report: (report) => assert.fail(JSON.stringify(report)) })
   const inputs = createAmbientInputs(graph)
   const done: string[] = []
@@ -58,7 +58,7 @@ async function serve(t: TestContext, { isAdmin = true, profiles = true } = {}) {
       disconnect: isAdmin ? ({ id }) => void done.push(`disconnect ${id}`) : undefined,
     },
     profiler: profiles ? createProfiler() : undefined,
-    authenticators: [authenticator],
+    authenticators: [accounts],
     requireAuthentication: true,
     systemNamespace: 'istio-system',
     allowedNamespaces: ['monitoring'],
@@ -84,6 +84,33 @@ const own = Object.values(networkInterfaces())
 const elsewhere = own === undefined ? { skip: 'this machine has no address but loopback' } : {}
 
 describe('debug pages', () => {
+  test(
+    'look at the proof of so many callers together, and answer those of this machine meanwhile',
+    elsewhere,
+    async (t) => {
+      const proven = Promise.withResolvers<void>()
+      const fifty = Promise.withResolvers<void>()
+      let asked = 0
+      const accounts: Authenticator = {
+        name: 'slow',
+        async authenticate(request) {
+          asked += 1
+          if (asked === 50) fifty.resolve()
+          await proven.promise
+          return authenticator.authenticate(request)
+        },
+      }
+      const { get } = await serve(t, { accounts })
+      const strangers = Array.from({ length: 50 }, () => get(own ?? '', 'syncz', { authorization: 'Bearer x' }))
+      await fifty.promise
+      assert.equal((await get(own ?? '', 'syncz', { authorization: 'Bearer x' })).status, 503)
+      assert.equal((await get('127.0.0.1', 'syncz')).status, 200)
+      proven.resolve()
+      assert.deepEqual(new Set((await Promise.all(strangers)).map(({ status }) => status)), new Set([403]))
+      assert.equal((await get(own ?? '', 'syncz', { authorization: 'Bearer monitoring' })).status, 200)
+    },
+  )
+
   test('are for the system namespace and those that are allowed, from elsewhere', elsewhere, async (t) => {
     const { get } = await serve(t)
     const statusOf = async (page: string, namespace?: string): Promise<number> =>

@@ -6,7 +6,7 @@ import type { ProblemLog } from '../config/index.ts'
 import { problemText } from '../config/index.ts'
 import { type AmbientIndex, type AmbientInputs, placeText, viewAmbient } from '../discovery/ambient/index.ts'
 import type { Connection, ResourceSource } from '../xds/index.ts'
-import { type DebugRights, type DebugView, viewOfRequest } from './debug-access.ts'
+import { type DebugRights, type DebugView, isFromHere, viewOfRequest } from './debug-access.ts'
 import { jsonReply, type Reply, type Route, textReply } from './http-server.ts'
 import type { OtherKind } from './other-configuration.ts'
 import { type Profiler, profileNames } from './profiling.ts'
@@ -45,6 +45,9 @@ export interface DebugOptions extends DebugRights {
 type Page = (query: URLSearchParams, caller: DebugView) => Reply
 
 export type DebugPages = Readonly<Record<string, Page>>
+
+/** Callers whose proof is looked at together: each may be a question to an API server. */
+const mostAsking = 50
 
 const missingProxy = 'You must provide a proxyID in the query string\n'
 export const unknownProxy = 'Proxy not connected to this Pilot instance. It may be connected to another instance.\n'
@@ -103,6 +106,7 @@ export function debugPages(sources: DebugSources): DebugPages {
 export function debugRoutes(options: DebugOptions): (path: string) => Route | undefined {
   const { sources, profiler } = options
   const pages = debugPages(sources)
+  let asking = 0
   const find = (path: string): { readonly name: string; readonly answer: Answer } | undefined => {
     const name = path === '/debug' || path === '/debug/' ? 'list' : path.replace(/^\/debug\//, '')
     const page = Object.hasOwn(pages, name) ? pages[name] : undefined
@@ -117,7 +121,12 @@ export function debugRoutes(options: DebugOptions): (path: string) => Route | un
     const found = find(path)
     if (found === undefined) return undefined
     return async (request: IncomingMessage, url: URL) => {
-      const caller = await viewOfRequest(request, found.name, options)
+      if (asking >= mostAsking && !isFromHere(request))
+        return textReply(503, 'too many callers are being authenticated\n')
+      asking += 1
+      const caller = await viewOfRequest(request, found.name, options).finally(() => {
+        asking -= 1
+      })
       if (caller.kind !== 'nothing') return found.answer(request, url.searchParams, caller)
       return textReply(caller.status, caller.status === 401 ? 'authentication required\n' : 'forbidden\n')
     }

@@ -16,7 +16,7 @@ export interface MeshTrustOptions {
     readonly current: MeshConfig
     subscribe(listener: () => void): () => void
   }
-  /** Roots of the servers of bundle documents, PEM; by default those of the operating system. */
+  /** Roots of the servers of bundle documents, PEM; by default the public ones that Node.js comes with. */
   readonly endpointRoots?: string
   readonly refreshMs?: number
   readonly retryMs?: number

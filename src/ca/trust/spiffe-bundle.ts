@@ -48,7 +48,7 @@ function rootOf(base64: string, where: string): string {
 }
 
 /**
- * Fetches the roots that an `https` address publishes. Its server is verified against the roots of the operating system, or `roots`
+ * Fetches the roots that an `https` address publishes. Its server is verified against the public roots that Node.js comes with, or `roots`
  * (PEM); redirects are not followed. Rejects with a TrustBundleError, or with the signal's reason.
  */
 export async function fetchBundle(
