@@ -48,10 +48,12 @@ export async function writeConditions(
     const present = (object.status as WithConditions | undefined)?.conditions ?? []
     const next = nextConditions(kind, present, conditions.get(key)?.conditions ?? [])
     if (next === undefined) return
-    // The version makes the write fail when somebody else wrote conditions meanwhile: the new object is looked at then.
+    // Conditions of Istio's kinds are one list to the API server, which an apply would replace with those of others in it. The version makes
+    // the write fail when somebody else wrote conditions meanwhile: the new object is looked at then.
     const body = { metadata: { resourceVersion: object.metadata.resourceVersion }, status: { conditions: next } }
     try {
-      await client.patch(resourceOf[kind], { namespace, name }, { kind: 'merge', body }, { subresource: 'status' })
+      const options = { subresource: 'status', fieldManager: managerOf(kind, next) }
+      await client.patch(resourceOf[kind], { namespace, name }, { kind: 'merge', body }, options)
     } catch (error) {
       if (isKubeError(error, 403)) forbidden(kind, error)
       else if (!isKubeError(error, 404)) throw error
@@ -78,6 +80,21 @@ export async function writeConditions(
     await work.run(signal)
   } finally {
     for (const end of ends) end()
+  }
+}
+
+/** Who writes, as the API server notes it beside the fields. */
+function managerOf(kind: Kind, written: readonly Condition[]): string {
+  switch (kind) {
+    case 'Service':
+    case 'ServiceEntry':
+      return 'istio-ambient-service'
+    case 'WorkloadEntry':
+      return 'istio-ambient-workloadentry'
+    case 'AuthorizationPolicy': {
+      const isOfZtunnel = written.some(({ type }) => type === 'ZtunnelAccepted')
+      return isOfZtunnel ? 'istio-ambient-ztunnel-policy' : 'istio-ambient-waypoint-policy'
+    }
   }
 }
 

@@ -170,6 +170,15 @@ describe('what the control plane tells the owners of objects', { timeout: 90_000
     })
   })
 
+  test('with who wrote it', async () => {
+    await api.client.create(resources.authorizationPolicies, policy('noted', { action: 'DENY' }))
+    await until(resources.authorizationPolicies, 'noted', (object) => conditionOf(object, 'ZtunnelAccepted'))
+    const object = await api.client.get(resources.authorizationPolicies, { namespace: 'app', name: 'noted' })
+    const noted = (object?.metadata.managedFields ?? []) as { manager: string; subresource?: string }[]
+    const writers = noted.flatMap(({ manager, subresource }) => (subresource === 'status' ? [manager] : []))
+    assert.deepEqual(writers, ['istio-ambient-ztunnel-policy'])
+  })
+
   test('of a policy that was never good: it closes what it may have meant to close', async () => {
     await api.client.create(resources.authorizationPolicies, policy('never', { action: 'ALLOW', rules: 'all of them' }))
     await eventAbout('AuthorizationPolicy', 'never', /served: as the narrowest it may mean/)
