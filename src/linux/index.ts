@@ -4,7 +4,13 @@ export type { IpAddress } from './address.ts'
 export { LinuxError } from './errors.ts'
 export { raiseDescriptorLimit } from './limits.ts'
 export { trimMemory } from './memory.ts'
-export { adoptNetworkNamespace, duplicateNetworkNamespace, openNetworkNamespace, runInNamespace } from './namespace.ts'
+export {
+  adoptNetworkNamespace,
+  duplicateNetworkNamespace,
+  type OpenNamespace,
+  openNetworkNamespace,
+  runInNamespace,
+} from './namespace.ts'
 export { capturePackets } from './packet-capture.ts'
 export { connectSeqpacket, listenSeqpacket } from './seqpacket.ts'
 export {

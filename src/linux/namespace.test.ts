@@ -1,11 +1,13 @@
 import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
+import { closeSync, fstatSync, openSync, readdirSync } from 'node:fs'
 import net from 'node:net'
 import { after, before, suite, test } from 'node:test'
 import {
   createSocket,
   descriptorOf,
+  duplicateNetworkNamespace,
   LinuxError,
   openNetworkNamespace,
   originalDestination,
@@ -107,6 +109,30 @@ suite('network namespaces', { skip: root ? false : 'creating network namespaces 
       assert.equal(descriptorOf(socket), undefined)
     } finally {
       await new Promise((resolve) => server.close(resolve))
+    }
+  })
+})
+
+suite('a further descriptor of a namespace', { skip: process.platform !== 'linux' }, () => {
+  test('is open when the first is closed', () => {
+    const first = openNetworkNamespace('/proc/self/ns/net')
+    using second = duplicateNetworkNamespace(first)
+    first[Symbol.dispose]()
+    assert.equal(fstatSync(second.fd, { bigint: true }).ino, second.inode)
+  })
+
+  test("is refused when the first was closed, also where its number is another file's", () => {
+    const { fd, inode, device } = openNetworkNamespace('/proc/self/ns/net')
+    closeSync(fd)
+    assert.throws(() => duplicateNetworkNamespace({ fd, inode, device }), { code: 'EBADF' })
+    const others = openSync('/proc/self/ns/uts', 'r')
+    try {
+      assert.equal(others, fd)
+      const before = readdirSync('/proc/self/fd').length
+      assert.throws(() => duplicateNetworkNamespace({ fd, inode, device }), { code: 'ESTALE' })
+      assert.equal(readdirSync('/proc/self/fd').length, before)
+    } finally {
+      closeSync(others)
     }
   })
 })

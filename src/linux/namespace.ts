@@ -29,9 +29,18 @@ export function adoptNetworkNamespace(fd: number): NetworkNamespace {
   }
 }
 
-/** A further descriptor of the namespace that one of this process, on whichever thread, is open on. */
-export function duplicateNetworkNamespace(fd: number): NetworkNamespace {
-  return adoptNetworkNamespace(checked('fcntl', libc().fcntl(fd, F_DUPFD_CLOEXEC, 'int', 0)))
+/** Names a namespace that this process has open. It can be posted to other threads. */
+export type OpenNamespace = Pick<NetworkNamespace, 'fd' | 'inode' | 'device'>
+
+/**
+ * A further descriptor of a namespace that this process, on whichever thread, has open. Throws a LinuxError `ESTALE` when that has
+ * been closed meanwhile, and the number is another file's.
+ */
+export function duplicateNetworkNamespace({ fd, inode, device }: OpenNamespace): NetworkNamespace {
+  const duplicate = adoptNetworkNamespace(checked('fcntl', libc().fcntl(fd, F_DUPFD_CLOEXEC, 'int', 0)))
+  if (duplicate.inode === inode && duplicate.device === device) return duplicate
+  duplicate[Symbol.dispose]()
+  throw new LinuxError('fcntl', 'ESTALE', 'the network namespace has been closed')
 }
 
 let home: number | undefined

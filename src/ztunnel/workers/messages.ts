@@ -1,6 +1,7 @@
 // Everything that passes between the main thread and a worker.
 import type { HeapProfiler, Profiler } from 'node:inspector/promises'
 import type { WorkloadCertificate } from '../../ca/client/index.ts'
+import type { OpenNamespace } from '../../linux/index.ts'
 import type { RevocationSource } from '../certificates/index.ts'
 import type { LiveConnection } from '../dataplane/index.ts'
 import type { PodInfo } from '../model.ts'
@@ -12,8 +13,8 @@ export interface PodOrder {
   /** By which this pod's proxy is named afterwards, the same in every worker. */
   readonly id: number
   readonly pod: PodInfo
-  /** An open descriptor of the pod's network namespace, of which the worker makes its own. Absent: the process's own namespace. */
-  readonly namespaceFd?: number
+  /** The pod's network namespace, of which the worker makes a descriptor of its own. Absent: the process's own namespace. */
+  readonly namespace?: OpenNamespace
   /** `hbone`: only the listener for tunnels, unmarked, as for the proxy's own workload. */
   readonly listeners: 'all' | 'hbone'
 }

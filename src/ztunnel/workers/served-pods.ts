@@ -1,6 +1,6 @@
 // Pods served by the workers: by all of them where listeners can share their ports, else each pod by one.
 
-import type { NetworkNamespace } from '../../linux/index.ts'
+import type { NetworkNamespace, OpenNamespace } from '../../linux/index.ts'
 import type { LiveConnection } from '../dataplane/index.ts'
 import type { PodInfo } from '../model.ts'
 import { CallError } from './errors.ts'
@@ -66,7 +66,7 @@ export function createServedPods(options: ServedPodsOptions): ServedPods {
         id,
         pod,
         listeners,
-        ...(namespace === undefined ? {} : { namespaceFd: namespace.fd }),
+        ...(namespace === undefined ? {} : { namespace: nameOf(namespace) }),
       }
       const serving = chooseWorkers()
       count(serving, 1)
@@ -115,3 +115,6 @@ export function createServedPods(options: ServedPodsOptions): ServedPods {
     },
   }
 }
+
+/** Without what cannot be posted. */
+const nameOf = ({ fd, inode, device }: NetworkNamespace): OpenNamespace => ({ fd, inode, device })

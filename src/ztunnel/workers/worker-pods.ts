@@ -37,8 +37,9 @@ export function createWorkerPods(options: DataPlaneOptions, services: DataPlaneS
   }
 
   return {
-    async start({ id, pod, namespaceFd, listeners }) {
-      const namespace = namespaceFd === undefined ? undefined : duplicateNetworkNamespace(namespaceFd)
+    async start({ id, pod, namespace: given, listeners }) {
+      // A worker that stood still may come to this when the pod is gone, and the descriptor's number another pod's.
+      const namespace = given === undefined ? undefined : duplicateNetworkNamespace(given)
       const entry: Entry = { proxy: undefined, namespace }
       entries.set(id, entry)
       try {
