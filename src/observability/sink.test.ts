@@ -77,6 +77,19 @@ test('a reader that stops does not hold up the process; the queue is bounded and
   assert.match(text, /\d+ log lines dropped/)
 })
 
+test('a process whose reader has stopped ends with its own status', { timeout: 20_000 }, async () => {
+  const script = `
+    import { createFdSink } from ${sinkModule}
+    process.stdout
+    const sink = createFdSink({ fd: 1 })
+    for (let i = 0; i < 1000; i++) sink.write('x'.repeat(1000) + '\\n')
+    process.exitCode = 0
+    await sink.flush()`
+  const child = spawn(process.execPath, ['--input-type=module', '-e', script], { stdio: ['ignore', 'pipe', 'inherit'] })
+  assert.deepEqual(await once(child, 'exit'), [0, null])
+  child.stdout.destroy()
+})
+
 test('the last words of a process come behind what its reader had no room for, whole', async (context) => {
   const path = `/tmp/lateen-sink-pipe-${process.pid}`
   execFileSync('mkfifo', [path])

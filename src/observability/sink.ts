@@ -7,7 +7,7 @@ export interface LogSink {
   write(text: string, lines?: number): void
   /** Lines lost so far: the queue was full, or the descriptor refused them. */
   readonly dropped: number
-  /** Resolves when everything taken so far was written or given up. */
+  /** Resolves when everything taken so far was written or given up, or its reader takes nothing for half a second. */
   flush(): Promise<void>
   /** Writes what is queued at once, for the last words of a process. */
   flushSync(): void
@@ -26,6 +26,7 @@ export interface FdSinkOptions {
 const batchLength = 64 * 1024
 const retryMs = 20
 const lastRetries = 25
+const lastWaitMs = lastRetries * retryMs
 /** Soon after a write, lines are gathered for so long: a write for each turn of the event loop costs more than what it logs. */
 const gatherMs = 20
 
@@ -49,6 +50,7 @@ export function createFdSink(options: FdSinkOptions): LogSink {
   let inFlight: Buffer = none
   /** The descriptor took nothing: what is in flight is not being written now. */
   let isRefused = false
+  let takenBytes = 0
 
   function takeBatch(): number {
     let text = ''
@@ -78,8 +80,10 @@ export function createFdSink(options: FdSinkOptions): LogSink {
       const lines = takeBatch()
       while (inFlight.length > 0) {
         const outcome = await writeSome(fd, inFlight)
-        if (outcome.kind === 'written') inFlight = inFlight.subarray(outcome.bytes)
-        else if (outcome.kind === 'again') {
+        if (outcome.kind === 'written') {
+          takenBytes += outcome.bytes
+          inFlight = inFlight.subarray(outcome.bytes)
+        } else if (outcome.kind === 'again') {
           isRefused = true
           await delay(retryMs, undefined, { ref: false })
           isRefused = false
@@ -108,7 +112,10 @@ export function createFdSink(options: FdSinkOptions): LogSink {
       return dropped
     },
     async flush() {
-      while (writing !== undefined) await writing
+      for (let before = -1; writing !== undefined && takenBytes > before; ) {
+        before = takenBytes
+        await atMost(lastWaitMs, writing)
+      }
     },
     flushSync() {
       const queued = Buffer.from(queue.map(({ text }) => text).join(''))
@@ -120,6 +127,17 @@ export function createFdSink(options: FdSinkOptions): LogSink {
       writeAllSync(fd, Buffer.concat([refused, queued]))
     },
   }
+}
+
+/** The process does not end meanwhile. */
+function atMost(ms: number, work: Promise<void>): Promise<void> {
+  return new Promise((resolve) => {
+    const timer = setTimeout(resolve, ms)
+    void work.then(() => {
+      clearTimeout(timer)
+      resolve()
+    })
+  })
 }
 
 /** Gives up when the reader is gone, or takes nothing for a while. */
