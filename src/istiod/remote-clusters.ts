@@ -63,6 +63,8 @@ interface Held {
   current?: Connected
   /** A newer one that is not read yet. */
   next?: Connected
+  /** The hash of a still newer kubeconfig, while that is looked at. */
+  opening?: string
   timedOut: boolean
   /** A kubeconfig that could not be used. */
   refused?: { readonly secretName: string; readonly hash: string; readonly reason: string }
@@ -90,7 +92,8 @@ export function followRemoteClusters(options: RemoteClustersOptions): RemoteClus
     for (const id of held.keys()) if (!wanted.has(id)) remove(id)
     for (const [id, one] of wanted) {
       const known = held.get(id)
-      if ((known?.next ?? known?.current)?.wanted.hash === one.hash) delete known?.refused
+      const newest = known?.opening ?? (known?.next ?? known?.current)?.wanted.hash
+      if (newest === one.hash) delete known?.refused
       else if (known?.refused?.hash !== one.hash) connect(id, one).catch((error: unknown) => refuse(id, one, error))
     }
     metrics.counted(held.size)
@@ -100,7 +103,8 @@ export function followRemoteClusters(options: RemoteClustersOptions): RemoteClus
   function refuse(id: string, { secretName, hash }: Wanted, error: unknown): void {
     const reason = error instanceof Error ? error.message : String(error)
     const entry = held.get(id)
-    if (entry !== undefined) {
+    if (entry !== undefined && (entry.opening ?? hash) === hash) {
+      delete entry.opening
       entry.refused = { secretName, hash, reason }
       entry.done.resolve()
     }
@@ -149,8 +153,10 @@ export function followRemoteClusters(options: RemoteClustersOptions): RemoteClus
     const entry: Held = known ?? { timedOut: false, done: Promise.withResolvers<void>() }
     held.set(id, entry)
     delete entry.refused
+    entry.opening = wanted.hash
     const connection = await connectionOfText(wanted.kubeconfig, where, options.allowedOptions)
-    if (closed || held.get(id) !== entry) return
+    if (closed || held.get(id) !== entry || entry.opening !== wanted.hash) return
+    delete entry.opening
     const client = clientOf(connection, { userAgent: options.userAgent, log })
     const connected = { wanted, ...openRemoteConnection(id, client, options) }
     if (entry.next !== undefined) release(entry.next)
