@@ -12,9 +12,9 @@ export interface ConnectionOptions {
 }
 
 /** Adds the options every command that talks to an API server has. */
-export function withConnectionOptions(command: Command): Command {
+export function withConnectionOptions(command: Command, namespaceIs = 'namespace of the objects'): Command {
   return command
-    .option('-n, --namespace <name>', 'namespace of the objects')
+    .option('-n, --namespace <name>', namespaceIs)
     .option(
       '--kubeconfig <file>',
       'API server to talk to (default: $KUBECONFIG, else the mesh running on this machine)',

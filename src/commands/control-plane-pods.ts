@@ -32,7 +32,9 @@ export async function pagesOfControlPlanes(options: ControlPlaneOptions, path: s
     runningPods(client, options.istioNamespace, `app=istiod${revision}`),
   )
   if (pods.length === 0) {
-    throw new UsageError(`no control plane runs in namespace ${options.istioNamespace}: give --istioNamespace`)
+    const which = options.revision === undefined ? 'control plane' : `control plane of revision ${options.revision}`
+    const remedy = options.revision === undefined ? '--istioNamespace' : '--istioNamespace or another --revision'
+    throw new UsageError(`no ${which} runs in namespace ${options.istioNamespace}: give ${remedy}`)
   }
   return Promise.all(
     pods.map(async (pod) => ({

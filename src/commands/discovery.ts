@@ -2,7 +2,8 @@
 import { availableParallelism } from 'node:os'
 import { Command } from 'commander'
 import { type DiscoveryFlags, readSettings, runDiscovery } from '../istiod/index.ts'
-import { createLogging, formatJson, formatPlain, parseOutputLevels } from '../observability/index.ts'
+import { createLogging, formatJson, formatPlain, type LogFilter, parseOutputLevels } from '../observability/index.ts'
+import { UsageError } from './connection.ts'
 import { packageVersion } from './version.ts'
 
 interface Flags extends DiscoveryFlags {
@@ -13,7 +14,10 @@ interface Flags extends DiscoveryFlags {
 export function create(): Command {
   return new Command('discovery')
     .description('Control plane: reads the cluster, serves the Workload API over xDS, and signs workload certificates.')
-    .option('--kubeconfig <file>', 'how to reach the API server (default: the pod’s service account)')
+    .option(
+      '--kubeconfig <file>',
+      'how to reach the API server (default: as kubectl finds it; in a pod, its service account)',
+    )
     .option('-n, --namespace <namespace>', 'system namespace (default: POD_NAMESPACE, else istio-system)')
     .option('--meshConfig <file>', 'mesh config file (default: ./etc/istio/config/mesh, else the ConfigMap)')
     .option(
@@ -56,7 +60,7 @@ async function run(flags: Flags): Promise<void> {
   const settings = readSettings(flags, process.env, availableParallelism())
   const logging = createLogging({
     format: flags.log_as_json === true ? formatJson('msg') : formatPlain,
-    ...(flags.log_output_level === undefined ? {} : { filter: parseOutputLevels(flags.log_output_level) }),
+    ...(flags.log_output_level === undefined ? {} : { filter: outputLevels(flags.log_output_level) }),
   })
   const stop = new AbortController()
   process.once('SIGTERM', () => stop.abort())
@@ -66,4 +70,15 @@ async function run(flags: Flags): Promise<void> {
   })
   await runDiscovery({ settings, version: packageVersion(), jwtRule: process.env.JWT_RULE ?? '', logging }, stop.signal)
   await logging.flush()
+}
+
+function outputLevels(text: string): LogFilter {
+  try {
+    return parseOutputLevels(text)
+  } catch (cause) {
+    const why = cause instanceof Error ? cause.message : String(cause)
+    throw new UsageError(
+      `--log_output_level: ${why}, expected scope:level,… with levels none, error, warn, info or debug`,
+    )
+  }
 }

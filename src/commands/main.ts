@@ -1,9 +1,11 @@
 // The command line: finds the command, loads its file, runs it.
 import { Command } from 'commander'
 import { commands } from './registry.ts'
+import { packageVersion } from './version.ts'
 
 const program = new Command('lateen')
   .description('An Istio-compatible service mesh: on one Linux machine in one command, or on Kubernetes.')
+  .version(packageVersion(), '-V, --version', 'print the version')
   .showSuggestionAfterError()
   .showHelpAfterError('("lateen help" lists the commands)')
 

@@ -18,7 +18,7 @@ export function create(): Command {
   )
     .option('-v, --verbosity <level>', '1: the state of each type', '0')
     .addOption(new Option('-o, --output <format>', 'how to print').choices(['table', 'json', 'yaml']).default('table'))
-  return withConnectionOptions(command).action(async (options: StatusOptions) => {
+  return withConnectionOptions(command, 'only proxies of this namespace').action(async (options: StatusOptions) => {
     process.stdout.write(print(await proxiesOf(options), options))
   })
 }

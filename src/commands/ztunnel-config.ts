@@ -196,7 +196,10 @@ async function find(target: string | undefined, options: Options, needsOne: bool
 function anyOf(proxies: readonly MeshPod[], needsOne: boolean, namespace: string): MeshPod {
   const [first, second] = proxies
   if (first === undefined) throw new UsageError(`no node proxy runs in namespace ${namespace}: give --istioNamespace`)
-  if (needsOne && second !== undefined) throw new UsageError('ztunnel pod name or --node must be set')
+  if (needsOne && second !== undefined) {
+    const choices = proxies.map(({ name, node }) => `${name} (--node ${node})`).join(', ')
+    throw new UsageError(`several node proxies run: name one of ${choices}, or a pod whose node proxy you mean`)
+  }
   return first
 }
 

@@ -246,7 +246,8 @@ async function readKubeconfig(path: string): Promise<Kubeconfig> {
     return await parseKubeconfig(readFileSync(path, 'utf8'), path)
   } catch (cause) {
     if (cause instanceof KubeError) throw cause
-    throw configError(`${path}: ${textOf(cause)}`, cause)
+    const why = (cause as NodeJS.ErrnoException).code === 'ENOENT' ? 'there is no such file' : textOf(cause)
+    throw configError(`${path}: ${why}`, cause)
   }
 }
 

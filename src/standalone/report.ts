@@ -64,6 +64,8 @@ function podState(pod: Pod): string {
 
 /** Whether the pod's connections go through the node proxy. */
 export function meshState(pod: Pod, namespaceIsAmbient: boolean): string {
+  const { phase } = pod.status ?? {}
+  if (phase === 'Succeeded' || phase === 'Failed') return '-'
   const redirection = pod.metadata.annotations?.['ambient.istio.io/redirection']
   if (redirection === 'enabled') return 'in the mesh'
   if (redirection === 'pending') return 'joining'

@@ -2,8 +2,9 @@
 import { mkdir } from 'node:fs/promises'
 import { applyManifests, type KubeClient, type Manifest } from '../kube/index.ts'
 import { reserveApiPort } from './api-port.ts'
+import { awaitedPods } from './awaited-pods.ts'
 import { removeState } from './clean.ts'
-import { unreadiness, waitUntil } from './cluster-wait.ts'
+import { waitUntil } from './cluster-wait.ts'
 import { StandaloneError } from './error.ts'
 import { explainFailure } from './explain-pods.ts'
 import { type Instance, startInstance } from './instance.ts'
@@ -88,16 +89,14 @@ export async function up(options: UpOptions): Promise<number> {
 async function applyUserManifests(client: KubeClient, options: UpOptions, progress: Progress): Promise<void> {
   progress.step('manifests')
   const applied = await applyManifests(client, options.manifests, { namespace: 'default', fieldManager: 'lateen' })
-  const namespaces = new Set(applied.map(({ object }) => object.metadata.namespace ?? 'default'))
+  const objects = applied.map(({ object }) => object)
+  const namespaces = new Set(objects.map(({ metadata }) => metadata.namespace ?? 'default'))
   progress.step('pods of the manifests')
-  await waitUntil(
-    client,
-    ({ pods }) => {
-      const ours = pods.filter((pod) => namespaces.has(pod.metadata.namespace ?? ''))
-      return ours.map(unreadiness).filter((why) => why !== undefined)
-    },
-    { timeoutMs: podsReadyMs, signal: options.signal, note: progress.note },
-  )
+  await waitUntil(client, ({ pods }) => awaitedPods(objects, pods), {
+    timeoutMs: podsReadyMs,
+    signal: options.signal,
+    note: progress.note,
+  })
     .catch((error: unknown) => explainFailure(error, client, namespaces))
     .catch((error: unknown) => {
       // Pods that do not become ready are the user's to look at; the mesh itself runs.

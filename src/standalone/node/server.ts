@@ -168,7 +168,11 @@ async function upgrade(
 ): Promise<void> {
   checkCaller(request.socket)
   if (request.headers.upgrade?.toLowerCase() !== 'websocket') {
-    throw new Refusal(400, 'only WebSocket is served here (kubectl 1.30 or newer, or lateen exec)')
+    const isForward = (request.url ?? '').startsWith('/portForward/')
+    const remedy = isForward
+      ? 'kubectl port-forward does not work here: lateen exec POD -- curl … does'
+      : 'kubectl 1.30 or newer, or lateen exec'
+    throw new Refusal(400, `only WebSocket is served here (${remedy})`)
   }
   const url = new URL(request.url ?? '/', 'https://node')
   const [, area, ...rest] = url.pathname.split('/').map(decodeURIComponent)

@@ -33,7 +33,7 @@ const meshFilePath = './etc/istio/config/mesh'
 const ports = { readinessPort: 15021, outboundPort: 15001, inboundPlaintextPort: 15006, inboundHbonePort: 15008 }
 const socks5Port = 15080
 
-/** Throws a ConfigError (or the StateError of a local file) that names what is wrong. */
+/** Throws a ConfigError that names what is wrong. */
 export function loadConfig(inputs: ConfigInputs): ZtunnelConfig {
   const { env } = inputs
   const proxyConfig = mergeProxyConfig(env, readMeshFile(inputs))
@@ -113,7 +113,7 @@ export function loadConfig(inputs: ConfigInputs): ZtunnelConfig {
     tls12Enabled: readBoolean(env, 'TLS12_ENABLED', false),
     ...(compliancePolicy === undefined ? {} : { compliancePolicy }),
     policyLoggingAtInfo: readBoolean(env, 'AUTHZ_POLICY_INFO_LOGGING', false),
-    logFilter: parseLogFilter(env.LATEEN_LOG || env.RUST_LOG || 'info'),
+    logFilter: readLogFilter(env),
     logFormat: readLogFormat(env),
     istioVersion: env.ISTIO_META_ISTIO_VERSION || 'unknown',
     warnings,
@@ -180,11 +180,28 @@ function readJsonMetadata(env: Environment, warnings: string[]): Readonly<Record
 function readLocalContent(inputs: ConfigInputs): LocalContent | undefined {
   const { LOCAL_XDS: inline, LOCAL_XDS_PATH: path } = inputs.env
   if (inline && path) throw new ConfigError('only one of LOCAL_XDS_PATH or LOCAL_XDS may be set')
-  if (inline) return parseLocalFile(inline)
+  if (inline) return parseLocal('LOCAL_XDS', inline)
   if (!path) return undefined
   const text = inputs.readFile(path)
   if (text === undefined) throw new ConfigError(`LOCAL_XDS_PATH: there is no file ${path}`)
-  return parseLocalFile(text)
+  return parseLocal(`LOCAL_XDS_PATH: ${path}`, text)
+}
+
+function readLogFilter(env: Environment): ZtunnelConfig['logFilter'] {
+  const name = env.LATEEN_LOG ? 'LATEEN_LOG' : 'RUST_LOG'
+  try {
+    return parseLogFilter(env[name] || 'info')
+  } catch (error) {
+    throw new ConfigError(`${name}: ${error instanceof Error ? error.message : String(error)}`, { cause: error })
+  }
+}
+
+function parseLocal(where: string, text: string): LocalContent {
+  try {
+    return parseLocalFile(text)
+  } catch (error) {
+    throw new ConfigError(`${where}: ${error instanceof Error ? error.message : String(error)}`, { cause: error })
+  }
 }
 
 function readKeepalive(env: Environment): Pick<ZtunnelConfig, 'keepalive' | 'userTimeoutMs'> {

@@ -2,6 +2,7 @@
 import { loadYaml } from '../yaml.ts'
 import { ConfigError } from './errors.ts'
 import type { Environment } from './variables.ts'
+import { mostWorkers } from './workers.ts'
 
 export interface ProxyConfig {
   readonly discoveryAddress?: string
@@ -56,7 +57,7 @@ function readProxyConfig(value: unknown, what: string): ProxyConfig {
   const numbers = {
     proxyAdminPort: number('proxyAdminPort', 65535),
     statsPort: number('statsPort', 65535),
-    concurrency: number('concurrency', 4096),
+    concurrency: number('concurrency', mostWorkers),
   }
   return {
     ...(discoveryAddress === undefined ? {} : { discoveryAddress }),

@@ -118,6 +118,9 @@ const settings: readonly Setting[] = [
   [{ TERMINATION_GRACE_PERIOD_SECONDS: '0' }, (c) => c.drainDeadlineMs, 5000, 1000],
   [{ ZTUNNEL_WORKER_THREADS: '3' }, (c) => c.workerThreads, 2, 3],
   [{ ZTUNNEL_WORKER_THREADS: '0' }, (c) => c.workerThreads, 2, 4],
+  [{ ZTUNNEL_WORKER_THREADS: '512' }, (c) => c.workerThreads, 2, 512],
+  [{ ZTUNNEL_WORKER_THREADS: '0', ZTUNNEL_CPU_LIMIT: '100000' }, (c) => c.workerThreads, 2, 512],
+  [{ ZTUNNEL_RESOURCE_CPU_LIMIT: '100000' }, (c) => c.workerThreads, 2, 512],
   [{ ZTUNNEL_CPU_LIMIT: '40' }, (c) => c.workerThreads, 2, 10],
   [{ ZTUNNEL_RESOURCE_CPU_LIMIT: '700m' }, (c) => c.workerThreads, 2, 1],
   [{ ZTUNNEL_RESOURCE_CPU_LIMIT: '6', ZTUNNEL_RESOURCE_CPU_REQUEST: '9' }, (c) => c.workerThreads, 2, 9],
@@ -190,4 +193,27 @@ test('every boolean is true or false and nothing else', () => {
       assert.throws(() => load({ [name]: value }), { message: new RegExp(`^invalid env var ${name}=${value} \\(`) })
     }
   }
+})
+
+test('what cannot be read is named by its variable', () => {
+  const cases: readonly [Record<string, string>, RegExp][] = [
+    [
+      { ZTUNNEL_WORKER_THREADS: '513' },
+      /^invalid env var ZTUNNEL_WORKER_THREADS=513 \(expected a whole number from 0 to 512\)$/,
+    ],
+    [
+      { ZTUNNEL_WORKER_THREADS: '150%' },
+      /^invalid env var ZTUNNEL_WORKER_THREADS=150% \(expected a percentage above 0 /,
+    ],
+    [{ PROXY_CONFIG: '{concurrency: 513}' }, /concurrency: expected a whole number up to 512, got 513$/],
+    [{ RUST_LOG: 'a=b' }, /^RUST_LOG: invalid log filter entry 'a=b'/],
+    [{ RUST_LOG: 'info', LATEEN_LOG: 'a=b' }, /^LATEEN_LOG: invalid log filter entry 'a=b'/],
+    [{ LOCAL_XDS: 'works: []' }, /^LOCAL_XDS: local configuration\.works: unknown key works/],
+  ]
+  for (const [env, message] of cases) assert.throws(() => load(env), { code: 'INVALID_CONFIG', message })
+  const readFile = () => 'workloads: 1'
+  assert.throws(() => loadConfig({ env: { LOCAL_XDS_PATH: '/f' }, machineCpus: 1, readFile }), {
+    code: 'INVALID_CONFIG',
+    message: /^LOCAL_XDS_PATH: \/f: local configuration\.workloads: expected a list, got 1$/,
+  })
 })

@@ -1,0 +1,32 @@
+import assert from 'node:assert/strict'
+import { spawnSync } from 'node:child_process'
+import { join } from 'node:path'
+import { test } from 'node:test'
+import { packageVersion } from './version.ts'
+
+const program = join(import.meta.dirname, '../../bin/lateen.js')
+const run = (...args: readonly string[]) =>
+  spawnSync(process.execPath, [program, ...args], { encoding: 'utf8', timeout: 30_000 })
+
+test('--version prints the version', () => {
+  for (const flag of ['--version', '-V']) {
+    const { status, stdout } = run(flag)
+    assert.deepEqual([status, stdout], [0, `${packageVersion()}\n`])
+  }
+})
+
+test('an error in what was asked for is one line without a stack', () => {
+  const mistakes = [
+    {
+      args: ['discovery', '--log_output_level', 'xds:loud'],
+      line: /^--log_output_level: invalid output level 'loud', expected /,
+    },
+    { args: ['get', 'pods', '--kubeconfig', '/nowhere/config'], line: /^\/nowhere\/config: there is no such file$/ },
+  ]
+  for (const { args, line } of mistakes) {
+    const { status, stderr } = run(...args)
+    assert.equal(status, 1)
+    assert.match(stderr.trimEnd(), line)
+    assert.equal(stderr.trimEnd().split('\n').length, 1)
+  }
+})
