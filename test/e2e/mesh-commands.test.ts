@@ -23,6 +23,18 @@ test('proxy-status shows the node proxies with the control plane they are connec
   assert.equal(rows.filter((row) => /^ztunnel-\w+\.istio-system\s+Kubernetes\s+istiod-/.test(row)).length, 2, output)
 })
 
+test('what cannot be found is said with what there is instead', options, async () => {
+  const revision = await mesh.command('remote-clusters', '-r', 'canary')
+  assert.equal(revision.code, 1)
+  assert.match(revision.output, /^no control plane of revision canary runs in namespace istio-system: .*--revision\n$/)
+  const namespace = await mesh.command('proxy-status', '-i', 'elsewhere')
+  assert.match(namespace.output, /^no control plane runs in namespace elsewhere: give --istioNamespace\n$/)
+  const several = await mesh.command('ztunnel-config', 'certificate')
+  assert.equal(several.code, 1)
+  assert.match(several.output, /^several node proxies run: .*ztunnel-\w+ \(--node node-1\)/)
+  assert.equal((await mesh.command('ztunnel-config', 'certificate', '--node', 'node-1')).code, 0)
+})
+
 test('remote-clusters shows each cluster, and why one cannot be read', options, async () => {
   const runs = {
     'current-context': 'x',

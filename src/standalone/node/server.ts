@@ -169,10 +169,12 @@ async function upgrade(
   checkCaller(request.socket)
   if (request.headers.upgrade?.toLowerCase() !== 'websocket') {
     const isForward = (request.url ?? '').startsWith('/portForward/')
-    const remedy = isForward
-      ? 'kubectl port-forward does not work here: lateen exec POD -- curl … does'
-      : 'kubectl 1.30 or newer, or lateen exec'
-    throw new Refusal(400, `only WebSocket is served here (${remedy})`)
+    throw new Refusal(
+      400,
+      isForward
+        ? 'kubectl port-forward is not served here: reach the port from within, by kubectl exec or lateen exec'
+        : 'only WebSocket is served here (kubectl 1.30 or newer, or lateen exec)',
+    )
   }
   const url = new URL(request.url ?? '/', 'https://node')
   const [, area, ...rest] = url.pathname.split('/').map(decodeURIComponent)
