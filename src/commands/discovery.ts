@@ -2,8 +2,8 @@
 import { availableParallelism } from 'node:os'
 import { Command } from 'commander'
 import { type DiscoveryFlags, readSettings, runDiscovery } from '../istiod/index.ts'
-import { createLogging, formatJson, formatPlain, type LogFilter, parseOutputLevels } from '../observability/index.ts'
-import { UsageError } from './connection.ts'
+import { createLogging, formatJson, formatPlain } from '../observability/index.ts'
+import { readOutputLevels } from './output-levels.ts'
 import { packageVersion } from './version.ts'
 
 interface Flags extends DiscoveryFlags {
@@ -60,7 +60,9 @@ async function run(flags: Flags): Promise<void> {
   const settings = readSettings(flags, process.env, availableParallelism())
   const logging = createLogging({
     format: flags.log_as_json === true ? formatJson('msg') : formatPlain,
-    ...(flags.log_output_level === undefined ? {} : { filter: outputLevels(flags.log_output_level) }),
+    ...(flags.log_output_level === undefined
+      ? {}
+      : { filter: readOutputLevels('--log_output_level', flags.log_output_level) }),
   })
   const stop = new AbortController()
   process.once('SIGTERM', () => stop.abort())
@@ -70,15 +72,4 @@ async function run(flags: Flags): Promise<void> {
   })
   await runDiscovery({ settings, version: packageVersion(), jwtRule: process.env.JWT_RULE ?? '', logging }, stop.signal)
   await logging.flush()
-}
-
-function outputLevels(text: string): LogFilter {
-  try {
-    return parseOutputLevels(text)
-  } catch (cause) {
-    const why = cause instanceof Error ? cause.message : String(cause)
-    throw new UsageError(
-      `--log_output_level: ${why}, expected scope:level,… with levels none, error, warn, info or debug`,
-    )
-  }
 }

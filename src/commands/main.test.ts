@@ -21,6 +21,8 @@ test('an error in what was asked for is one line without a stack', () => {
       args: ['discovery', '--log_output_level', 'xds:loud'],
       line: /^--log_output_level: invalid output level 'loud', expected /,
     },
+    { args: ['cni-agent', '--log-output-level', 'loud'], line: /^LOG_OUTPUT_LEVEL: invalid output level 'loud'/ },
+    { args: ['cni-agent', 'loud'], line: /^unexpected argument "loud": expected --<setting> <value>$/ },
     { args: ['get', 'pods', '--kubeconfig', '/nowhere/config'], line: /^\/nowhere\/config: there is no such file$/ },
   ]
   for (const { args, line } of mistakes) {

@@ -13,13 +13,15 @@ export function create(): Command {
   const command = withControlPlaneOptions(
     new Command('remote-clusters').description('Show the clusters that each control plane reads.'),
   ).addOption(new Option('-o, --output <format>', 'how to print').choices(['table', 'json', 'yaml']).default('table'))
-  return withConnectionOptions(command, 'of no meaning here').action(async (options: ClustersOptions) => {
-    const pages = await pagesOfControlPlanes(options, '/debug/clusterz')
-    const clusters = pages.flatMap(({ istiod, revision, page }) =>
-      ((page ?? []) as readonly ClusterOfPage[]).map((cluster) => ({ ...cluster, istiod, revision })),
-    )
-    process.stdout.write(print(clusters, options))
-  })
+  return withConnectionOptions(command, 'not used: clusters have no namespace').action(
+    async (options: ClustersOptions) => {
+      const pages = await pagesOfControlPlanes(options, '/debug/clusterz')
+      const clusters = pages.flatMap(({ istiod, revision, page }) =>
+        ((page ?? []) as readonly ClusterOfPage[]).map((cluster) => ({ ...cluster, istiod, revision })),
+      )
+      process.stdout.write(print(clusters, options))
+    },
+  )
 }
 
 function print(clusters: readonly ClusterOfPod[], { output }: ClustersOptions): string {

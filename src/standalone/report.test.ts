@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { Pod } from './node/types.ts'
-import { meshState } from './report.ts'
+import { meshState, podRows } from './report.ts'
 
 const podOf = (
   phase: 'Pending' | 'Running' | 'Succeeded' | 'Failed',
@@ -25,4 +25,9 @@ test('a pod is in the mesh, joining, expected there, or outside', () => {
 
 test('a pod that has done its work, or failed, is not expected in the mesh any more', () => {
   for (const phase of ['Succeeded', 'Failed'] as const) assert.equal(meshState(podOf(phase), true), '-')
+})
+
+test('a pod that has done its work is called as kubectl calls it', () => {
+  const [, row] = podRows([podOf('Succeeded')], [])
+  assert.deepEqual(row, ['n/a', '0/0', 'Completed', '0', '-', '-', '-'])
 })

@@ -59,6 +59,7 @@ function readiness(pod: Pod): string {
 function podState(pod: Pod): string {
   if (pod.metadata.deletionTimestamp !== undefined) return 'Terminating'
   const waiting = pod.status?.containerStatuses?.find((status) => status.state?.waiting)?.state?.waiting
+  if (pod.status?.phase === 'Succeeded') return 'Completed'
   return waiting?.reason ?? pod.status?.phase ?? 'Pending'
 }
 
