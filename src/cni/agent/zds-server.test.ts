@@ -191,3 +191,11 @@ test('closing does not wait for a peer that says nothing', { skip: linux }, asyn
   await server[Symbol.asyncDispose]()
   assert.equal(await ended, undefined)
 })
+
+test('a socket that cannot be made is named with its setting', () => {
+  const path = join(tmpdir(), 'lateen-no-such-folder', 'ztunnel.sock')
+  assert.throws(() => startZdsServer({ path, served: new Map(), log: () => undefined }), {
+    code: 'INVALID_SETTING',
+    message: `ZTUNNEL_UDS_ADDRESS: no socket can be made at ${path}: bind: ENOENT (${path})`,
+  })
+})

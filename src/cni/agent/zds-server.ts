@@ -3,6 +3,7 @@ import { closeSync } from 'node:fs'
 import { create, fromBinary, toBinary } from '@bufbuild/protobuf'
 import { listenSeqpacket, type NetworkNamespace, type SeqpacketConnection } from '../../linux/index.ts'
 import { zds } from '../../proto/index.ts'
+import { SettingsError } from '../settings.ts'
 
 export interface ServedPod {
   readonly uid: string
@@ -59,9 +60,10 @@ interface Proxy {
   close(why: string): void
 }
 
+/** Throws a SettingsError when no socket can be made at the path. */
 export function startZdsServer(options: ZdsServerOptions): ZdsServer {
   const { served, log } = options
-  const listener = listenSeqpacket(options.path)
+  const listener = listenAt(options.path)
   /** Oldest first. */
   const proxies: Proxy[] = []
   const greeting = new Set<SeqpacketConnection>()
@@ -252,4 +254,13 @@ function addMessage({ uid, name, namespace, serviceAccount }: ServedPod, netns: 
 
 function keepMessage({ uid }: ServedPod): Message {
   return { payload: { case: 'keep', value: create(zds.KeepWorkloadSchema, { uid }) }, descriptors: [] }
+}
+
+function listenAt(path: string): ReturnType<typeof listenSeqpacket> {
+  try {
+    return listenSeqpacket(path)
+  } catch (cause) {
+    const why = cause instanceof Error ? cause.message : String(cause)
+    throw new SettingsError(`ZTUNNEL_UDS_ADDRESS: no socket can be made at ${path}: ${why}`, { cause })
+  }
 }
