@@ -1,6 +1,6 @@
 // `lateen up` with pods outside the mesh, as root: pods, services, names, volumes, probes, restarts, and an end that leaves nothing.
 import assert from 'node:assert/strict'
-import { spawn } from 'node:child_process'
+import { spawn, spawnSync } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
@@ -198,6 +198,14 @@ test('an image is refused with what to do', options, async () => {
     (one) => one.status?.containerStatuses?.[0]?.state?.waiting?.reason === 'ErrImageNeverPull',
   )
   assert.match(status?.containerStatuses?.[0]?.state?.waiting?.message ?? '', /Set "image: host"/)
+})
+
+test('kubectl port-forward is refused with what to do instead', options, async (t) => {
+  if (spawnSync('kubectl', ['version', '--client']).status !== 0) return t.skip('needs kubectl')
+  const words = ['--kubeconfig', kubeconfig, 'port-forward', 'pod/client', ':80']
+  const { status, stderr } = spawnSync('kubectl', words, { encoding: 'utf8', timeout: 30_000 })
+  assert.equal(status, 1)
+  assert.match(stderr, /port-forward is not served here, reach the port from within by kubectl exec or lateen exec/)
 })
 
 test('a pod that runs once ends with its code and its last words', options, async () => {

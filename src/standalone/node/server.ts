@@ -168,11 +168,12 @@ async function upgrade(
 ): Promise<void> {
   checkCaller(request.socket)
   if (request.headers.upgrade?.toLowerCase() !== 'websocket') {
+    // No colon and space: kubectl would take the text for YAML, and show nothing of it.
     const isForward = (request.url ?? '').startsWith('/portForward/')
     throw new Refusal(
       400,
       isForward
-        ? 'kubectl port-forward is not served here: reach the port from within, by kubectl exec or lateen exec'
+        ? 'kubectl port-forward is not served here, reach the port from within by kubectl exec or lateen exec'
         : 'only WebSocket is served here (kubectl 1.30 or newer, or lateen exec)',
     )
   }
