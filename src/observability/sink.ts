@@ -40,6 +40,9 @@ export function createFdSink(options: FdSinkOptions): LogSink {
     maxLength = 16 * 1024 * 1024,
     dropReport = (count) => `${count} log lines dropped\n`,
   } = options
+  // Node makes its own streams' pipes non-blocking as it opens them. A write that waits for a reader would hold its thread of the pool,
+  // and the process could not end without it.
+  if (fd === 1) void process.stdout
   let queue: { readonly text: string; readonly lines: number }[] = []
   let queuedLines = 0
   let length = 0
