@@ -33,7 +33,8 @@ export interface TcpListener {
   close(): void
 }
 
-const backlog = 128
+/** Connections that the kernel holds for us while we are busy; it has a limit of its own. Node takes it as an argument only, beside a descriptor. */
+const backlog = 1024
 
 /** Listens inside the namespace. Accepted sockets are paused, so that what a refused client sent is answered with a reset. */
 export async function listenTcp(options: ListenOptions, onSocket: (socket: net.Socket) => void): Promise<TcpListener> {
@@ -55,7 +56,7 @@ export async function listenTcp(options: ListenOptions, onSocket: (socket: net.S
     )
     await new Promise<void>((resolve, reject) => {
       server.once('error', reject)
-      server.listen({ fd: socket.fd, backlog }, () => {
+      server.listen({ fd: socket.fd }, backlog, () => {
         server.off('error', reject)
         server.on('error', options.onError)
         resolve()
