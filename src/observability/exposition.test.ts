@@ -40,6 +40,20 @@ test('counters, gauges and histograms as text', async () => {
   )
 })
 
+test('a NUL in a label value neither moves the values behind it nor makes two series one', async () => {
+  const registry = createMetricsRegistry()
+  const seen = registry.counter({ name: 'seen_total', help: 'Seen', labels: ['a', 'b', 'c'] })
+  seen.with({ a: 'x\0y', b: 'z', c: '' }).inc()
+  seen.with({ a: 'x', b: 'y\0z', c: '' }).inc(2)
+  assert.deepEqual(
+    registry.snapshot()[0]?.series.map(({ labels, value }) => [...labels, value]),
+    [
+      ['x\ufffdy', 'z', '', 1],
+      ['x', 'y\ufffdz', '', 2],
+    ],
+  )
+})
+
 test('OpenMetrics names the family without _total and ends with EOF', async () => {
   const registry = createMetricsRegistry()
   registry.counter({ name: 'a_total', help: 'A' }).with({}).inc()

@@ -1,4 +1,5 @@
-// Families of counters, gauges and histograms over a store that keeps their numbers. A series is looked up once and then costs one addition per event.
+// Families of counters, gauges and histograms over a store that keeps their numbers. A series is looked up once and then costs
+// one addition per event.
 import type { Place } from './cells.ts'
 import type { Family, FamilyOptions, FamilyShape, LabelValues, MetricFamilies } from './metrics.ts'
 import { PlacedCounter, PlacedGauge, PlacedHistogram, type PlacedSeries } from './series.ts'
@@ -31,7 +32,7 @@ export function createFamilies(store: SeriesStore): MetricFamilies {
     const known = new Map<string, { readonly place: Place; readonly series: S }>()
     const keyOf = (labels: LabelValues<L>): string => {
       let key = ''
-      for (const label of labelNames) key += `${labels[label]}\u0000`
+      for (const label of labelNames) key += `${withoutNul(labels[label])}\u0000`
       return key
     }
     function remove(key: string): void {
@@ -66,3 +67,6 @@ export function createFamilies(store: SeriesStore): MetricFamilies {
       family(options, 'histogram', options.bounds, (place) => new PlacedHistogram(place, options.bounds)),
   }
 }
+
+/** A NUL ends a value in a key: one within a value, as a peer may send it, must not move the values behind it. */
+const withoutNul = (value: string): string => (value.includes('\u0000') ? value.replaceAll('\u0000', '\ufffd') : value)

@@ -1,4 +1,5 @@
-// The series that code counts with. Classes, as a method that finds its numbers on `this` costs half of a closure, and this is on every connection's path.
+// The series that code counts with. Classes, as a method that finds its numbers on `this` costs half of a closure, and this is on
+// every connection's path.
 import type { Place } from './cells.ts'
 import type { CounterSeries, GaugeSeries, HistogramSeries } from './metrics.ts'
 
