@@ -1,13 +1,7 @@
 // Connections that applications open: decided, then carried in plain text or in a tunnel.
 import type { Socket } from 'node:net'
 import { quoted } from '../../observability/index.ts'
-import {
-  connectHeaders,
-  newTraceContext,
-  type OutboundDecision,
-  routeOutbound,
-  type Target,
-} from '../decisions/index.ts'
+import { connectHeaders, type OutboundDecision, routeOutbound, type Target } from '../decisions/index.ts'
 import type { SocketAddress, Workload } from '../model.ts'
 import { formatAddress } from '../state/address.ts'
 import type { ConnectionFacts } from '../telemetry/index.ts'
@@ -108,8 +102,8 @@ interface Route {
 
 async function connectUpstream(context: PodContext, route: Route, signal: AbortSignal): Promise<Upstream> {
   const { decision, source, from, address } = route
-  const trace = newTraceContext()
-  const { log } = context.services
+  const { log, newTrace } = context.services
+  const trace = newTrace()
   if (log.writes('debug')) {
     log.debug('routed', {
       id: trace.traceId,

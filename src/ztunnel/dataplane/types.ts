@@ -3,6 +3,7 @@ import type { X509Certificate } from 'node:crypto'
 import type { Http2Options, TlsCredentials } from '../../hbone/index.ts'
 import type { KeepaliveOptions, NetworkNamespace } from '../../linux/index.ts'
 import type { Scope } from '../../observability/index.ts'
+import type { TraceContext } from '../decisions/index.ts'
 import type { Identity, PodInfo, SocketAddress, Workload } from '../model.ts'
 import type { OnDemandAddresses } from '../on-demand/index.ts'
 import type { MeshFollower } from '../state/index.ts'
@@ -57,6 +58,8 @@ export interface DnsClient {
 
 export interface DataPlaneServices {
   readonly state: MeshFollower
+  /** A trace context for a connection that brings none. */
+  newTrace(): TraceContext
   /** Where the mesh is known in parts only: asks for the rest. */
   readonly onDemand?: Pick<OnDemandAddresses, 'ask'>
   /** Credentials of an identity (a SPIFFE id). The same certificate is the same value. */

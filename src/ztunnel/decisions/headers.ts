@@ -49,18 +49,20 @@ export function parseForwardedHost(value: string | undefined): string | undefine
 }
 
 const traceBytes = 24
-/** Drawn for many connections at once: drawing costs the same for few bytes and for many. */
-const drawn = Buffer.alloc(traceBytes * 64)
-let used = drawn.length
 
-export function newTraceContext(): TraceContext {
-  if (used === drawn.length) {
-    randomFillSync(drawn)
-    used = 0
+/** Returns the function that makes trace contexts, each new. They are drawn for many connections at once: few bytes cost what many do. */
+export function createTraceContexts(): () => TraceContext {
+  const drawn = Buffer.alloc(traceBytes * 64)
+  let used = drawn.length
+  return () => {
+    if (used === drawn.length) {
+      randomFillSync(drawn)
+      used = 0
+    }
+    const text = drawn.toString('hex', used, used + traceBytes)
+    used += traceBytes
+    return { traceId: text.slice(0, 32), spanId: text.slice(32) }
   }
-  const text = drawn.toString('hex', used, used + traceBytes)
-  used += traceBytes
-  return { traceId: text.slice(0, 32), spanId: text.slice(32) }
 }
 
 export const buildTraceparent = (trace: TraceContext): string => `00-${trace.traceId}-${trace.spanId}-00`

@@ -9,7 +9,7 @@ export {
   buildForwarded,
   buildTraceparent,
   connectHeaders,
-  newTraceContext,
+  createTraceContexts,
   parseForwardedHost,
   parseTraceparent,
   type TraceContext,

@@ -3,14 +3,22 @@ import { test } from 'node:test'
 import fc from 'fast-check'
 import { parseAuthority } from './authority.ts'
 import { buildBaggage, parseBaggage } from './baggage.ts'
-import { buildForwarded, buildTraceparent, newTraceContext, parseForwardedHost, parseTraceparent } from './headers.ts'
+import {
+  buildForwarded,
+  buildTraceparent,
+  createTraceContexts,
+  parseForwardedHost,
+  parseTraceparent,
+} from './headers.ts'
 import { parseSpiffeId, spiffeId } from './identity.ts'
 import { encodeProxyHeader } from './proxy-protocol.ts'
 
 test('a trace context is read back from its header, and each is new', () => {
-  const trace = newTraceContext()
+  const next = createTraceContexts()
+  const trace = next()
   assert.deepEqual(parseTraceparent(buildTraceparent(trace)), trace)
-  assert.notDeepEqual(newTraceContext(), trace)
+  const others = Array.from({ length: 200 }, next)
+  assert.equal(new Set([trace, ...others].map(({ traceId, spanId }) => traceId + spanId)).size, 201)
 })
 
 test('an IPv6 client is bracketed in the forwarded header, and quotes around the host are taken off', () => {

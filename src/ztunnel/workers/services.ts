@@ -4,7 +4,7 @@ import type { TlsCredentials } from '../../hbone/index.ts'
 import type { Logging } from '../../observability/index.ts'
 import type { KnownAuthorities } from '../certificates/authorities.ts'
 import { createHostnameResolver, type DataPlaneServices } from '../dataplane/index.ts'
-import { identityOf } from '../decisions/index.ts'
+import { createTraceContexts, identityOf } from '../decisions/index.ts'
 import { createDnsAnswerer, createExchange, createForwarder, parseResolvConf } from '../dns/index.ts'
 import type { Identity, Workload } from '../model.ts'
 import type { MeshFollower } from '../state/follower.ts'
@@ -29,6 +29,7 @@ export function createDataPlaneServices(config: WorkerConfig, sources: WorkerSou
   const hostnames = createHostnameResolver({ ipv6: config.ipv6Enabled, random })
   return {
     state,
+    newTrace: createTraceContexts(),
     ...(config.xdsOnDemand ? { onDemand: { ask: sources.askAddress } } : {}),
     credentials: sources.credentials,
     metrics,
