@@ -50,7 +50,7 @@ export function loadConfig(inputs: ConfigInputs): ZtunnelConfig {
   const socks5 = readBoolean(env, 'UNSTABLE_ENABLE_SOCKS5', false)
   const self = readSelf(env)
   const xds = readControlPlane(inputs, 'XDS', proxyConfig.discoveryAddress)
-  const ca = readControlPlane(inputs, 'CA', undefined)
+  const ca = readControlPlane(inputs, 'CA', proxyConfig.discoveryAddress)
   const authToken = readToken(inputs)
   const localContent = readLocalContent(inputs)
   const originalSource = readOptionalBoolean(env, 'ENABLE_ORIG_SRC')
@@ -66,7 +66,7 @@ export function loadConfig(inputs: ConfigInputs): ZtunnelConfig {
     ...given('node', env.NODE_NAME),
     clusterId: env.ISTIO_META_CLUSTER_ID || env.CLUSTER_ID || 'Kubernetes',
     clusterDomain: env.CLUSTER_DOMAIN || 'cluster.local',
-    trustDomain: env.TRUST_DOMAIN || 'cluster.local',
+    ...given('trustDomain', env.TRUST_DOMAIN),
     podName: env.POD_NAME ?? '',
     podNamespace: env.POD_NAMESPACE ?? '',
     instanceIp: env.INSTANCE_IP || '1.1.1.1',

@@ -1,7 +1,7 @@
 // What each variable of the environment sets, and what holds without it.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { dataPlaneOptions } from '../workers/data-plane-options.ts'
+import { dataPlaneOptions, ownDataPlaneOptions } from '../workers/data-plane-options.ts'
 import { loadConfig } from './load.ts'
 import type { ZtunnelConfig } from './types.ts'
 
@@ -23,7 +23,13 @@ const settings: readonly Setting[] = [
   [{ CLUSTER_ID: 'a' }, (c) => c.clusterId, 'Kubernetes', 'a'],
   [{ CLUSTER_ID: 'a', ISTIO_META_CLUSTER_ID: 'b' }, (c) => c.clusterId, 'Kubernetes', 'b'],
   [{ CLUSTER_DOMAIN: 'd' }, (c) => c.clusterDomain, 'cluster.local', 'd'],
-  [{ TRUST_DOMAIN: 'd' }, (c) => c.trustDomain, 'cluster.local', 'd'],
+  [
+    { TRUST_DOMAIN: 'd' },
+    (c) => [ownDataPlaneOptions(c).trustDomain, plane(c).trustDomain],
+    [undefined, undefined],
+    ['d', undefined],
+  ],
+  [{ PACKET_MARK: '7' }, (c) => ownDataPlaneOptions(c).mark, undefined, undefined],
   [
     { POD_NAME: 'p', POD_NAMESPACE: 'n', SERVICE_ACCOUNT: 'a' },
     (c) => c.self,
@@ -39,6 +45,12 @@ const settings: readonly Setting[] = [
   [{ INSTANCE_IP: '10.0.0.1' }, (c) => c.instanceIp, '1.1.1.1', '10.0.0.1'],
   [{ XDS_ADDRESS: 'istiod:15012' }, (c) => c.xds?.address, 'https://localhost:15012', 'https://istiod:15012'],
   [{ CA_ADDRESS: 'istiod:15012' }, (c) => c.ca?.address, 'https://localhost:15012', 'https://istiod:15012'],
+  [
+    { PROXY_CONFIG: '{discoveryAddress: mesh.example:15012}' },
+    (c) => [c.xds?.address, c.ca?.address],
+    ['https://localhost:15012', 'https://localhost:15012'],
+    ['https://mesh.example:15012', 'https://mesh.example:15012'],
+  ],
   [{ CA_ADDRESS: '' }, (c) => c.ca === undefined, false, true],
   [
     { KUBERNETES_SERVICE_HOST: '1' },

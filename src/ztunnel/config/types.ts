@@ -35,7 +35,8 @@ export interface ZtunnelConfig {
   readonly node?: string
   readonly clusterId: string
   readonly clusterDomain: string
-  readonly trustDomain: string
+  /** Of the proxy's own identity; absent: what the control plane says of its pod. */
+  readonly trustDomain?: string
   readonly podName: string
   readonly podNamespace: string
   readonly instanceIp: string

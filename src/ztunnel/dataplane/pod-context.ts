@@ -1,7 +1,8 @@
 // What the handlers of one pod's connections share.
 import type { PeerCheck, TlsCredentials, TunnelPool } from '../../hbone/index.ts'
 import type { NetworkNamespace } from '../../linux/index.ts'
-import type { Identity, PodInfo } from '../model.ts'
+import { identityOf } from '../decisions/index.ts'
+import type { Identity, PodInfo, Workload } from '../model.ts'
 import { errorTexts, type Reporter } from '../telemetry/index.ts'
 import { ConnectionError } from './errors.ts'
 import type { ConnectOptions } from './sockets.ts'
@@ -27,6 +28,12 @@ export function connectOptions({ namespace, options }: PodContext): ConnectOptio
 export function illegalPorts({ ports }: DataPlaneOptions): ReadonlySet<number> {
   const { outbound, plaintext, hbone, socks5 } = ports
   return new Set([outbound, plaintext, hbone, ...(socks5 === undefined ? [] : [socks5])])
+}
+
+/** In which the pod is served. */
+export function servedIdentity({ options }: Pick<PodContext, 'options'>, local: Workload): Identity {
+  const { trustDomain } = options
+  return identityOf(trustDomain === undefined ? local : { ...local, trustDomain })
 }
 
 export async function credentialsOf(context: PodContext, identity: Identity): Promise<TlsCredentials> {

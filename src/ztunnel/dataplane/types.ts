@@ -11,6 +11,8 @@ import type { ConnectionReports, Reporter, ZtunnelMetrics } from '../telemetry/i
 
 export interface DataPlaneOptions {
   readonly network: string
+  /** Of the identity in which the pod is served; absent: what the mesh says of its workload. */
+  readonly trustDomain?: string
   /** False: pods get nothing but DNS. */
   readonly proxy: boolean
   readonly ports: {

@@ -8,6 +8,12 @@ import type { WorkerConfig } from './worker-config.ts'
 const connectTimeoutMs = 10_000
 const localWorkloadTimeoutMs = 5_000
 
+/** The options for the proxy's own workload, which is no pod that connections are redirected in. */
+export function ownDataPlaneOptions(config: WorkerConfig): DataPlaneOptions {
+  const { mark: _, ...options } = dataPlaneOptions(config)
+  return { ...options, ...(config.trustDomain === undefined ? {} : { trustDomain: config.trustDomain }) }
+}
+
 export function dataPlaneOptions(config: WorkerConfig): DataPlaneOptions {
   const { keepalive, packetMark } = config
   return {

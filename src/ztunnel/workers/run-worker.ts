@@ -8,7 +8,7 @@ import { openMeshReader } from '../state/open-reader.ts'
 import { createZtunnelMetrics } from '../telemetry/index.ts'
 import { createCalls } from './calls.ts'
 import { createCredentialsCache } from './credentials.ts'
-import { dataPlaneOptions } from './data-plane-options.ts'
+import { dataPlaneOptions, ownDataPlaneOptions } from './data-plane-options.ts'
 import type { MainCall, MainResults, ToMain, ToWorker, WorkerCall, WorkerResults } from './messages.ts'
 import { createReceivedRevocations } from './revocations.ts'
 import { createDataPlaneServices } from './services.ts'
@@ -44,7 +44,7 @@ export function runWorker(data: WorkerData): void {
     askAddress: (key, { timeoutMs, signal }) =>
       calls.call({ kind: 'address', key, timeoutMs }, signal === undefined ? {} : { signal }),
   })
-  const pods = createWorkerPods(dataPlaneOptions(config), services)
+  const pods = createWorkerPods({ pods: dataPlaneOptions(config), own: ownDataPlaneOptions(config) }, services)
   const readiness = createWorkerReadiness(vitals, logging.scope('ztunnel', 'The process'))
   const profiler = createThreadProfiler()
   const stopBeating = startBeating(vitals, index)

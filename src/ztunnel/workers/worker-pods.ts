@@ -24,9 +24,12 @@ interface Entry {
   readonly namespace: NetworkNamespace | undefined
 }
 
-export function createWorkerPods(options: DataPlaneOptions, services: DataPlaneServices): WorkerPods {
+/** `own`: for the proxy's own workload. */
+export function createWorkerPods(
+  options: { readonly pods: DataPlaneOptions; readonly own: DataPlaneOptions },
+  services: DataPlaneServices,
+): WorkerPods {
   const entries = new Map<number, Entry>()
-  const { mark: _, ...unmarked } = options
 
   function stop(id: number, reason: string): void {
     const entry = entries.get(id)
@@ -47,7 +50,7 @@ export function createWorkerPods(options: DataPlaneOptions, services: DataPlaneS
           pod,
           services,
           listeners,
-          options: listeners === 'hbone' ? unmarked : options,
+          options: listeners === 'hbone' ? options.own : options.pods,
           ...(namespace === undefined ? {} : { namespace }),
         })
         if (entries.get(id) === entry) entry.proxy = proxy
