@@ -12,18 +12,25 @@ import {
   decideInbound,
   encodeProxyHeader,
   type InboundDecision,
-  identityOf,
   parseForwardedHost,
   parseSpiffeId,
+  readConnect,
   responseHeaders,
 } from '../decisions/index.ts'
 import type { Identity, SocketAddress, Workload } from '../model.ts'
-import { errorTexts } from '../telemetry/index.ts'
+import { errorTexts, type ResponseFlag } from '../telemetry/index.ts'
 import { authorizeConnection } from './authorization.ts'
 import { decide } from './decide.ts'
 import { describeFailure } from './errors.ts'
 import { forward, tcpEnd } from './forward.ts'
-import { connectOptions, credentialsOf, illegalPorts, type PodContext, peerCheck } from './pod-context.ts'
+import {
+  connectOptions,
+  credentialsOf,
+  illegalPorts,
+  type PodContext,
+  peerCheck,
+  servedIdentity,
+} from './pod-context.ts'
 import { connectTcp, destinationOf, remoteAddressOf, watchPaused } from './sockets.ts'
 import { onStop } from './stop-listeners.ts'
 
@@ -55,7 +62,8 @@ export async function serveInbound(context: PodContext, socket: Socket, options:
   try {
     const wait = { timeoutMs: context.options.localWorkloadTimeoutMs, signal: gone.signal }
     const local = await services.state.waitForLocalWorkload(context.pod, wait)
-    const credentials: TlsCredentials = await credentialsOf(context, identityOf(local))
+    const identity = servedIdentity(context, local)
+    const credentials: TlsCredentials = await credentialsOf(context, identity)
     endWatch()
     const { http2, allowTls12, groups } = context.options
     const connection = await serveTunnels(
@@ -64,7 +72,7 @@ export async function serveInbound(context: PodContext, socket: Socket, options:
         http2,
         tls: {
           credentials,
-          checkPeer: peerCheck(context, 'destination', expectTrustDomain(identityOf(local).trustDomain)),
+          checkPeer: peerCheck(context, 'destination', expectTrustDomain(identity.trustDomain)),
           allowTls12,
           ...(groups === undefined ? {} : { groups }),
         },
@@ -91,7 +99,7 @@ export async function serveInbound(context: PodContext, socket: Socket, options:
   }
 }
 
-interface Peer {
+export interface Peer {
   readonly from: SocketAddress
   readonly to: SocketAddress
   readonly peerIdentity: Identity | undefined
@@ -99,17 +107,22 @@ interface Peer {
   readonly preserveSource: boolean
 }
 
-async function serveRequest(context: PodContext, request: TunnelRequest, peer: Peer): Promise<void> {
+/** Answers one request of a tunnel connection; what is wrong in itself is refused before anything is waited for. */
+export async function serveRequest(context: PodContext, request: TunnelRequest, peer: Peer): Promise<void> {
   const { services, options } = context
   const { from, to, peerIdentity } = peer
+  const refuse = (status: number, failure: { readonly error: string; readonly flag: ResponseFlag }): void => {
+    services.reports.deny({ reporter: 'destination', src: from, dst: to }, failure)
+    request.reject(status)
+  }
+  const asked = readConnect(request)
+  if (asked.kind === 'reject') return refuse(asked.status, { error: asked.error, flag: 'CONNECT' })
   let local: Workload
   try {
     const wait = { timeoutMs: options.localWorkloadTimeoutMs, signal: request.signal }
     local = await services.state.waitForLocalWorkload(context.pod, wait)
   } catch (error) {
-    services.reports.deny({ reporter: 'destination', src: from, dst: to }, describeFailure(error))
-    request.reject(503)
-    return
+    return refuse(503, describeFailure(error))
   }
   const decision = await decide(
     context,
@@ -136,9 +149,7 @@ async function serveRequest(context: PodContext, request: TunnelRequest, peer: P
     { unanswered: 'decide', signal: request.signal },
   )
   if (decision.kind === 'reject') {
-    services.reports.deny({ reporter: 'destination', src: from, dst: to }, { error: decision.error, flag: 'CONNECT' })
-    request.reject(decision.status)
-    return
+    return refuse(decision.status, { error: decision.error, flag: 'CONNECT' })
   }
   await carry(context, request, { ...peer, local, decision })
 }

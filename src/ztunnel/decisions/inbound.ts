@@ -11,12 +11,19 @@ import type { InboundDecision, InboundOptions, InboundRequest, PlaintextDecision
 
 const recursive = 'attempted recursive call to ourselves'
 
+type Rejection = Extract<InboundDecision, { kind: 'reject' }>
+
+/** What a request asks for, as far as that can be told before it is known who is asked. */
+export function readConnect(request: Pick<InboundRequest, 'method' | 'authority'>): Authority | Rejection {
+  if (request.method !== 'CONNECT') return reject(400, `expected method CONNECT, got ${request.method}`)
+  return parseAuthority(request.authority) ?? reject(400, `no valid authority pseudo header: ${request.authority}`)
+}
+
 /** Decides for one CONNECT. Policies come after, with `upstream` as destination. Never throws. */
 export function decideInbound(view: MeshView, request: InboundRequest, options: InboundOptions): InboundDecision {
   const { local, connectionTo, from } = request
-  if (request.method !== 'CONNECT') return reject(400, `expected method CONNECT, got ${request.method}`)
-  const authority = parseAuthority(request.authority)
-  if (authority === undefined) return reject(400, `no valid authority pseudo header: ${request.authority}`)
+  const authority = readConnect(request)
+  if (authority.kind === 'reject') return authority
   if (authority.kind === 'address' && !isAddressedTo(view, local, connectionTo.ip, authority.address.ip)) {
     return reject(400, `ip mismatch: ${connectionTo.ip} != ${authority.address.ip}`)
   }
@@ -159,4 +166,4 @@ function hasTarget(ports: ReadonlyMap<number, number>, target: number): boolean 
   return false
 }
 
-const reject = (status: 400 | 503, error: string): InboundDecision => ({ kind: 'reject', status, error })
+const reject = (status: 400 | 503, error: string): Rejection => ({ kind: 'reject', status, error })

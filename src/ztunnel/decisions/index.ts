@@ -15,7 +15,7 @@ export {
   type TraceContext,
 } from './headers.ts'
 export { identityOf, parseSpiffeId, principal, sameIdentity, spiffeId } from './identity.ts'
-export { decideInbound, decidePlaintext } from './inbound.ts'
+export { decideInbound, decidePlaintext, readConnect } from './inbound.ts'
 export { routeOutbound } from './outbound.ts'
 export { encodeProxyHeader } from './proxy-protocol.ts'
 export { responseHeaders } from './response.ts'
