@@ -56,6 +56,8 @@ export async function runZtunnel(
   const state = createMeshState({
     readers: config.workerThreads,
     ...(config.node === undefined ? {} : { node: config.node }),
+    onListenerFailure: (error) =>
+      log.error('a change of the mesh was not followed up', { error: error instanceof Error ? error : String(error) }),
   })
   registerMeshMemoryMetrics(registry, state.usage)
   const workers: Workers = stack.use(

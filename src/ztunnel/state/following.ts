@@ -2,6 +2,7 @@
 import type { PodInfo, Workload } from '../model.ts'
 import { StateError } from './errors.ts'
 import type { MeshFollower, MeshSignal } from './follower.ts'
+import { failLater, type ListenerFailure, tell } from './tell.ts'
 import type { MeshView } from './view.ts'
 
 export interface Following extends Pick<MeshFollower, 'onChange' | 'waitForLocalWorkload'> {
@@ -9,16 +10,17 @@ export interface Following extends Pick<MeshFollower, 'onChange' | 'waitForLocal
   signal(signal: MeshSignal): void
 }
 
-export function createFollowing(view: Pick<MeshView, 'localWorkload'>): Following {
+export function createFollowing(
+  view: Pick<MeshView, 'localWorkload'>,
+  onFailure: ListenerFailure = failLater,
+): Following {
   const listeners = new Set<(signal: MeshSignal) => void>()
   function onChange(listener: (signal: MeshSignal) => void): () => void {
     listeners.add(listener)
     return () => void listeners.delete(listener)
   }
   return {
-    signal(signal) {
-      for (const listener of [...listeners]) listener(signal)
-    },
+    signal: (signal) => tell(listeners, signal, onFailure),
     onChange,
     async waitForLocalWorkload(pod, { timeoutMs = 5000, signal } = {}) {
       const present = view.localWorkload(pod)

@@ -13,6 +13,7 @@ import type { MeshFollower, MeshPublication } from './follower.ts'
 import { createFollowing } from './following.ts'
 import { createMeshView } from './mesh-view.ts'
 import { tableCount, tables } from './tables.ts'
+import { failLater, type ListenerFailure, tell } from './tell.ts'
 import { policyKey, serviceKey } from './view.ts'
 import { createMeshWriter, createNotes, type Replaced } from './write-mesh.ts'
 
@@ -45,6 +46,8 @@ export interface MeshStateOptions {
   readonly readers?: number
   /** The most memory that the mesh may take; by default half of what there is, at most 4 GiB. */
   readonly limitBytes?: number
+  /** What becomes of what a listener throws: the push is in force and the other listeners are told; by default the process then ends. */
+  readonly onListenerFailure?: ListenerFailure
 }
 
 export interface MeshState extends MeshFollower {
@@ -75,11 +78,11 @@ export function createMeshState(options: MeshStateOptions = {}): MeshState {
     limitBytes: options.limitBytes ?? usualLimit(),
   })
   const view = createMeshView(shared.view)
-  const following = createFollowing(view)
+  const { node = '', onListenerFailure = failLater } = options
+  const following = createFollowing(view, onListenerFailure)
   const listeners = new Set<(change: MeshChange) => void>()
   const localListeners = new Set<(changes: readonly Replaced<Workload>[]) => void>()
   const publishing = new Set<(publication: MeshPublication) => void>()
-  const { node = '' } = options
   const isLocal = (workload: Workload): boolean => node === '' || workload.node === node
   const writer = createMeshWriter(isLocal)
 
@@ -114,16 +117,16 @@ export function createMeshState(options: MeshStateOptions = {}): MeshState {
       }),
     )
     const { signal } = changed
-    for (const listener of [...publishing]) listener({ ...standpoint, signal })
+    tell(publishing, { ...standpoint, signal }, onListenerFailure)
     following.signal(signal)
     const all: MeshChange = {
       workloads: [...changed.workloads.values()],
       services: [...changed.services.values()],
       policies: [...changed.policies.values()],
     }
-    for (const listener of [...listeners]) listener(all)
+    tell(listeners, all, onListenerFailure)
     const local = all.workloads.filter((one) => [one.old, one.new].some((two) => two !== undefined && isLocal(two)))
-    for (const listener of [...localListeners]) listener(local)
+    tell(localListeners, local, onListenerFailure)
   }
 
   const ending = <T>(set: Set<T>, listener: T): (() => void) => {

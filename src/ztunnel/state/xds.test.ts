@@ -197,6 +197,30 @@ for (const [what, policy] of unreadable) {
   })
 }
 
+test('a listener that throws neither makes the push refused nor keeps the others from being told', () => {
+  const failures: unknown[] = []
+  const told: string[] = []
+  const state = createMeshState({ onListenerFailure: (error) => failures.push((error as Error).message) })
+  const follow = {
+    publication: state.onPublish,
+    signal: state.onChange,
+    change: state.subscribe,
+    local: state.subscribeLocal,
+  }
+  for (const [name, on] of Object.entries(follow)) {
+    on(() => {
+      throw new Error(name)
+    })
+    on(() => void told.push(name))
+  }
+  const receive = createDeltaReceiver(state)
+  const resources = [{ name: 'u', version: '1', body: workloadBody({ uid: 'u' }) }]
+  assert.deepEqual(receive({ typeUrl: addressTypeUrl, resources, removed: [] }), { rejected: [] })
+  assert.deepEqual(told, Object.keys(follow))
+  assert.deepEqual(failures, Object.keys(follow))
+  assert.equal(state.workload('u')?.uid, 'u')
+})
+
 test('whatever bytes arrive, decoding ends in a value or a typed rejection', () => {
   fc.assert(
     fc.property(fc.uint8Array({ maxLength: 200 }), (bytes) => {
