@@ -6,8 +6,6 @@ import { createView, type TableView } from './snapshot.ts'
 export interface TableReader extends TableView {
   /** Moves to a generation that the writer has told of; one that is not newer is ignored. */
   advance(to: { readonly generation: number; readonly root: number }): void
-  /** What it holds can be used again. It must not be read from any more. */
-  close(): void
 }
 
 /** `reader`: one of the numbers below that given to the writer, used by no other thread. Throws a SharedMemoryError. */
@@ -29,9 +27,6 @@ export function openSharedTables(handle: SharedMemoryHandle, reader: number): Ta
       at.root = to.root
       at.generation = to.generation
       Atomics.store(memory.words, slot, to.generation)
-    },
-    close() {
-      Atomics.store(memory.words, slot, 0)
     },
   })
 }

@@ -37,8 +37,6 @@ export interface SharedTables {
    * Returns what the readers move to.
    */
   commit(change: (transaction: Transaction) => void): Standpoint
-  /** A reader that has ended holds nothing any more. Not for one that still runs. */
-  release(reader: number): void
   usage(): MemoryUsage
 }
 
@@ -116,10 +114,6 @@ export function createSharedTables(options: SharedTablesOptions): SharedTables {
     handle: { buffer: memory.buffer },
     view: createView(memory, now),
     commit,
-    release(reader) {
-      Atomics.store(memory.words, header.slots + reader, 0)
-      reclaim()
-    },
     usage() {
       reclaim()
       return {

@@ -131,6 +131,5 @@ test('threads read one consistent mesh while it is pushed to thousands of times'
     assert.ok(result.reads > pushes)
   }
   await Promise.all(threads.map((thread) => thread.terminate()))
-  for (let reader = 0; reader < readers; reader += 1) state.releaseReader(reader)
   assert.equal(state.usage().waitingBlocks, 0)
 })

@@ -8,8 +8,6 @@ import type { MeshMemory } from './store.ts'
 export interface MeshReader extends MeshFollower {
   /** Moves to the state of a push, when no other code runs, and then tells the listeners. */
   advance(publication: MeshPublication): void
-  /** The thread reads no more; what only it held can be used again. */
-  close(): void
 }
 
 /** `reader`: a number below the `readers` of the state, used by no other thread. It begins at the newest push. */
@@ -26,6 +24,5 @@ export function openMeshReader(memory: MeshMemory, reader: number): MeshReader {
       tables.advance(publication)
       following.signal(publication.signal)
     },
-    close: () => tables.close(),
   }
 }

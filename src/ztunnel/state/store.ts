@@ -66,8 +66,6 @@ export interface MeshState extends MeshFollower {
   readonly memory: MeshMemory
   /** Calls the listener after each push with what the readers are to be told. Returns the function that ends it. */
   onPublish(listener: (publication: MeshPublication) => void): () => void
-  /** A thread that read the mesh has ended: it holds nothing any more. */
-  releaseReader(reader: number): void
   usage(): MemoryUsage
 }
 
@@ -158,7 +156,6 @@ export function createMeshState(options: MeshStateOptions = {}): MeshState {
     subscribeLocal: (listener) => ending(localListeners, listener),
     memory: shared.handle,
     onPublish: (listener) => ending(publishing, listener),
-    releaseReader: (reader) => shared.release(reader),
     usage: () => shared.usage(),
   }
 }
