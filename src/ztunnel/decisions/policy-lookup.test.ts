@@ -34,7 +34,7 @@ const match: fc.Arbitrary<PolicyMatch> = fc.record({
 })
 const policy: fc.Arbitrary<Policy> = fc.record({
   name: fc.constantFrom('p', 'q', 'r', 's', 't'),
-  namespace: fc.constantFrom('a', 'b'),
+  namespace: fc.constantFrom('a', 'b', ''),
   scope: fc.constantFrom('Global' as const, 'Namespace' as const, 'WorkloadSelector' as const),
   action: fc.constantFrom('Allow' as const, 'Deny' as const),
   dryRun: fc.boolean(),
@@ -46,15 +46,16 @@ const identity: fc.Arbitrary<Identity | undefined> = fc.option(
 )
 const push = fc.oneof(
   { weight: 3, arbitrary: fc.record({ policies: fc.array(policy, { maxLength: 4 }) }) },
-  fc.record({ removedPolicies: fc.array(fc.constantFrom('a/p', 'a/q', 'b/p', 'b/s'), { maxLength: 2 }) }),
+  fc.record({ removedPolicies: fc.array(fc.constantFrom('a/p', 'a/q', 'b/p', 'b/s', '/p', '/q'), { maxLength: 2 }) }),
 )
 
 /** The policies of the workload one after the other, in the order in which they came. */
 function applicable(policies: ReadonlyMap<string, Policy>, namespace: string, named: readonly string[]): Policy[] {
   const all = [...policies.values()]
+  const deniesAll = (one: Policy) => one.namespace === '' && one.action === 'Deny'
   return [
-    ...all.filter((one) => one.scope === 'Namespace' && one.namespace === namespace),
-    ...all.filter((one) => one.scope === 'Global'),
+    ...all.filter((one) => one.scope === 'Namespace' && one.namespace === namespace && !deniesAll(one)),
+    ...all.filter((one) => one.scope === 'Global' || (one.scope === 'Namespace' && deniesAll(one))),
     ...named.flatMap((key) => policies.get(key) ?? []).filter((one) => one.scope === 'WorkloadSelector'),
   ]
 }
@@ -106,4 +107,22 @@ test('a look-up by what a connection meets decides as a look at every policy doe
     }),
     { numRuns: 300 },
   )
+})
+
+test('a policy of a namespace that does not say of which denies to all and allows nothing to the workloads of others', () => {
+  const policy = (action: string) =>
+    `{name: p, namespace: "", scope: Namespace, action: ${action}, dryRun: false, rules: [[[{destinationPorts: [80]}]]]}`
+  const other =
+    '{name: q, namespace: a, scope: Namespace, action: Allow, dryRun: false, rules: [[[{destinationPorts: [81]}]]]}'
+  const decide = (policies: readonly string[], port: number) => {
+    const state = createMeshState()
+    const workload = '{uid: w, namespace: a, workloadIps: [], services: {}}'
+    state.apply(parseLocalFile(`{workloads: [${workload}], policies: [${policies.join()}]}`))
+    const destinationWorkload = state.workload('w')
+    assert.ok(destinationWorkload)
+    const request = { destinationWorkload, source: { ip: '10.0.0.1', port: 1 }, destination: { ip: '10.0.0.2', port } }
+    return authorize(state, request).allowed
+  }
+  assert.deepEqual([decide([policy('Deny')], 80), decide([policy('Deny')], 81)], [false, true])
+  assert.deepEqual([decide([policy('Allow'), other], 80), decide([policy('Allow'), other], 81)], [false, true])
 })

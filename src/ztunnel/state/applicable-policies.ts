@@ -4,7 +4,7 @@ import type { Policy, Workload } from '../model.ts'
 import { createLists, type Decoding, type Entries, type Located, readEntries } from './lists.ts'
 import type { Loaded } from './loaded.ts'
 import { conditionsMet, type PolicyFacts } from './policy-conditions.ts'
-import { conditionKey, tables } from './tables.ts'
+import { conditionKey, scopeKey, tables } from './tables.ts'
 import { type ApplicablePolicies, policyKey } from './view.ts'
 
 /** `mostKept`: policies that stay decoded. */
@@ -16,16 +16,16 @@ export function createApplicablePolicies(
   const lists = createLists<Entries<Policy>>(mostKept)
   const decoding: Decoding<Policy> = { load: policies.peek, keyOf: policyKey }
 
-  function under(namespace: string, condition: string): readonly Located<Policy>[] {
-    const key = conditionKey(namespace, condition)
+  function under(scope: string, condition: string): readonly Located<Policy>[] {
+    const key = conditionKey(scope, condition)
     const map = view.find(tables.policyConditions, key)
     if (map === 0) return none
     return lists.get(key, view.generationOf(map), (before) => readEntries(view, map, before, decoding)).located
   }
 
   /** In the order in which they came; one may be found under several conditions. */
-  function ofNamespace(namespace: string, conditions: readonly string[]): readonly Located<Policy>[] {
-    const found = conditions.map((condition) => under(namespace, condition)).filter((list) => list.length > 0)
+  function ofScope(scope: string, conditions: readonly string[]): readonly Located<Policy>[] {
+    const found = conditions.map((condition) => under(scope, condition)).filter((list) => list.length > 0)
     const [first = none, ...others] = found
     if (others.length === 0) return first
     const all = new Map(found.flatMap((list) => list.map((one) => [one.place, one] as const)))
@@ -37,9 +37,9 @@ export function createApplicablePolicies(
     const found: Policy[] = []
     let allow = 0
     let dryRunAllow = 0
-    for (const namespace of workload.namespace === '' ? [''] : [workload.namespace, '']) {
-      for (const { value } of ofNamespace(namespace, conditions)) found.push(value)
-      const counts = view.find(tables.allowPolicies, namespace)
+    for (const scope of [scopeKey(workload.namespace), scopeKey(undefined)]) {
+      for (const { value } of ofScope(scope, conditions)) found.push(value)
+      const counts = view.find(tables.allowPolicies, scope)
       if (counts === 0) continue
       allow += view.wordOf(counts, 0)
       dryRunAllow += view.wordOf(counts, 1)

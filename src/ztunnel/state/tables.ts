@@ -23,11 +23,11 @@ export const tables = {
   blockLengths: 8,
   /** Key → policy. */
   policies: 9,
-  /** Namespace, '' for all, and what a connection must meet → map of the keys of policies → place, order. */
+  /** Scope (see `scopeKey`) and what a connection must meet → map of the keys of policies → place, order. */
   policyConditions: 10,
   /** Namespace, service account and name → places of this node's workloads, the newest last. */
   pods: 11,
-  /** Namespace, '' for all → how many of its policies are ALLOW, and how many of those only look on. */
+  /** Scope → how many of its policies are ALLOW, and how many of those only look on. */
   allowPolicies: 12,
   /** Texts that several workloads have in common; workloads name their places. */
   texts: 13,
@@ -46,8 +46,10 @@ export const podKey = (one: {
 
 export const hostnameKey = (namespace: string, hostname: string): string => `${namespace}/${hostname}`
 
-export const conditionKey = (namespace: string, condition: string): string =>
-  `${namespace.length}:${namespace}${condition}`
+/** Whose policies: of the workloads of a namespace, or of all when there is none. An empty namespace is one, too. */
+export const scopeKey = (namespace: string | undefined): string => (namespace === undefined ? '' : `/${namespace}`)
+
+export const conditionKey = (scope: string, condition: string): string => `${scope.length}:${scope}${condition}`
 
 export const lengthKey = (family: 4 | 6, length: number): string => `${family}/${length}`
 

@@ -4,7 +4,7 @@ import type { Policy } from '../model.ts'
 import type { FieldWriter } from './fields.ts'
 import { conditionsOf } from './policy-conditions.ts'
 import { storePolicy } from './stored-policy.ts'
-import { conditionKey, ordered, tables } from './tables.ts'
+import { conditionKey, ordered, scopeKey, tables } from './tables.ts'
 import { policyKey } from './view.ts'
 
 export interface PolicyWriter {
@@ -42,28 +42,31 @@ function leave(transaction: Transaction, old: Policy, kept: ReadonlySet<string>)
 }
 
 function placesOf(policy: Policy): ReadonlySet<string> {
-  const namespace = namespaceOf(policy)
-  if (namespace === undefined) return new Set()
-  return new Set([...conditionsOf(policy)].map((condition) => conditionKey(namespace, condition)))
+  const scope = scopeOf(policy)
+  if (scope === undefined) return new Set()
+  return new Set([...conditionsOf(policy)].map((condition) => conditionKey(scope, condition)))
 }
 
 function countAllow(transaction: Transaction, policy: Policy, change: 1 | -1): void {
-  const namespace = namespaceOf(policy)
-  if (namespace === undefined || policy.action !== 'Allow') return
-  const leaf = transaction.find(tables.allowPolicies, namespace)
+  const scope = scopeOf(policy)
+  if (scope === undefined || policy.action !== 'Allow') return
+  const leaf = transaction.find(tables.allowPolicies, scope)
   const [enforced, dryRun] = leaf === 0 ? [0, 0] : [transaction.wordOf(leaf, 0), transaction.wordOf(leaf, 1)]
   const counts = policy.dryRun ? [enforced, dryRun + change] : [enforced + change, dryRun]
-  if (counts.every((count) => count === 0)) transaction.remove(tables.allowPolicies, namespace)
-  else transaction.putWords(tables.allowPolicies, namespace, counts)
+  if (counts.every((count) => count === 0)) transaction.remove(tables.allowPolicies, scope)
+  else transaction.putWords(tables.allowPolicies, scope, counts)
 }
 
-/** The namespace whose workloads a policy applies to, '' for all; undefined when only workloads that name it have it. */
-function namespaceOf(policy: Policy): string | undefined {
+/**
+ * Whose policy it is, undefined when only workloads that name it have it. One of a namespace that does not say of which allows nothing to
+ * the workloads of others; what it denies, it denies to all.
+ */
+function scopeOf(policy: Policy): string | undefined {
   switch (policy.scope) {
     case 'Global':
-      return ''
+      return scopeKey(undefined)
     case 'Namespace':
-      return policy.namespace
+      return scopeKey(policy.namespace === '' && policy.action === 'Deny' ? undefined : policy.namespace)
     case 'WorkloadSelector':
       return undefined
   }
