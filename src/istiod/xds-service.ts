@@ -57,6 +57,7 @@ export function createXdsService(options: XdsServiceOptions): XdsService {
     attend: options.attend,
     authenticate: authenticated,
     checkNodeIdentity: settings.checkNodeIdentity,
+    clusterAliases: settings.clusterAliases,
     admitNode: (type) => {
       if (type !== 'ztunnel' || settings.servesNodeProxies) return
       throw new StreamError(status.FAILED_PRECONDITION, 'ztunnel requires PILOT_ENABLE_AMBIENT=true')

@@ -1,7 +1,16 @@
 // What wildcard and on-demand clients are told: at first, of changes, and after a reconnect.
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import { address, authorization, condition, namesOf, removedOf, startClient, startServer } from './test-streams.ts'
+import {
+  address,
+  authorization,
+  condition,
+  namesOf,
+  nodeId,
+  removedOf,
+  startClient,
+  startServer,
+} from './test-streams.ts'
 
 describe('a wildcard client', { timeout: 20_000 }, () => {
   test('gets everything, policies first, then changes and removals', async () => {
@@ -115,4 +124,19 @@ describe('an on-demand client', { timeout: 20_000 }, () => {
     await until((all) => removedOf(all).includes('far'))
     assert.ok(!namesOf(updates).includes('unrelated'))
   })
+})
+
+test('a client that knows its cluster by another name is one of that cluster', { timeout: 20_000 }, async () => {
+  await using server = await startServer(undefined, { clusterAliases: new Map([['old', 'c1']]) })
+  for (const [claimed, known] of [
+    ['old', 'c1'],
+    ['c1', 'c1'],
+    ['other', 'other'],
+    [undefined, undefined],
+  ] as const) {
+    const metadata = claimed === undefined ? {} : { CLUSTER_ID: claimed }
+    await using observed = startClient(server.port, { node: { id: nodeId, metadata } })
+    await observed.client.synced
+    assert.equal(server.xds.connections().at(-1)?.node.metadata.CLUSTER_ID, known)
+  }
 })

@@ -60,6 +60,12 @@ function namespaceOf(metadata: Readonly<Record<string, unknown>>, domain: string
   return dot === -1 ? '' : domain.slice(0, dot)
 }
 
+/** The node as one of the cluster that its CLUSTER_ID is an alias of, if it is one. */
+export function withoutAlias(node: ProxyNode, clusterAliases: ReadonlyMap<string, string>): ProxyNode {
+  const cluster = clusterAliases.get(textOf(node.metadata, 'CLUSTER_ID'))
+  return cluster === undefined ? node : { ...node, metadata: { ...node.metadata, CLUSTER_ID: cluster } }
+}
+
 /**
  * Whether one of the verified identities may speak for the node: same namespace and service account, where the node claims them.
  * Throws a StreamError PERMISSION_DENIED when there is none.

@@ -7,7 +7,7 @@ import { type Attend, attendStream, type HealthReport } from './attendance.ts'
 import { type Connection, createConnection, type Outlet, type Request } from './connection.ts'
 import { createFanOut } from './fan-out.ts'
 import { createXdsMetrics, type XdsMetrics } from './metrics.ts'
-import { authorizeNode, type ProxyNode, parseNode } from './node.ts'
+import { authorizeNode, type ProxyNode, parseNode, withoutAlias } from './node.ts'
 import { createPushLane, type QuietTimes, type Wave } from './push-lane.ts'
 import { createSendBudget } from './send-budget.ts'
 import { type DeltaCall, discoveryServiceOf, type SotwCall } from './service.ts'
@@ -28,6 +28,8 @@ export interface XdsServerOptions {
   readonly authenticate: AuthenticateCaller
   /** Check the node's namespace and service account against the identities. */
   readonly checkNodeIdentity: boolean
+  /** The cluster of each other name that nodes may know it by. */
+  readonly clusterAliases?: ReadonlyMap<string, string>
   /** Throws a StreamError for nodes that are not served. */
   readonly admitNode?: (type: ProxyNode['type']) => void
   /** Told of each client before it is served, and of its end. */
@@ -169,8 +171,9 @@ export function createXdsServer(options: XdsServerOptions): XdsServer {
     call: AnyCall,
     outlet: Outlet,
     identities: readonly string[] | undefined,
-    node: ProxyNode,
+    claimed: ProxyNode,
   ): Connection {
+    const node = withoutAlias(claimed, options.clusterAliases ?? new Map())
     options.admitNode?.(node.type)
     if (options.checkNodeIdentity && identities !== undefined) authorizeNode(node, identities)
     ids += 1
