@@ -33,6 +33,7 @@ import { type DebugSources, debugPages, debugRoutes } from './debug.ts'
 import { exportedTypes, unknownKinds } from './exported-types.ts'
 import { serveGrpc, servePlainGrpc } from './grpc-server.ts'
 import { jsonReply, type Route, serveHttp, textReply } from './http-server.ts'
+import { ignoredKinds, ignoring, nameOf } from './ignored-kinds.ts'
 import { countInbound } from './inbound-metrics.ts'
 import { logIndexWarnings } from './index-warnings.ts'
 import { introspectionRoutes } from './introspection.ts'
@@ -163,14 +164,21 @@ export async function runDiscovery(options: DiscoveryProcess, signal: AbortSigna
         watched,
       )
     }
-    const watching = watchingNamespace(client, settings.watchNamespace)
+    const kinds = [...configurationKinds.map((kind) => resources[kind]), ...otherKinds]
+    const ignored = ignoredKinds(kinds, settings.kinds)
+    if (ignored.length > 0) {
+      log.warn('kinds of PILOT_IGNORE_RESOURCES are not read: what they say does not count, be it policies', {
+        kinds: ignored.map(nameOf).join(' '),
+      })
+    }
+    const watching = ignoring(watchingNamespace(client, settings.watchNamespace), ignored)
     const revisions = stack.use(followRevisions(client, settings.revision, settings.namespace))
     const configuration = stack.use(
       openConfiguration({
         client: watching,
         settings,
         mesh,
-        kinds: [...configurationKinds.map((kind) => resources[kind]), ...otherKinds],
+        kinds,
         log: reading.log,
       }),
     )
@@ -202,6 +210,7 @@ export async function runDiscovery(options: DiscoveryProcess, signal: AbortSigna
             : kubeconfigsOfPath(settings.remoteKubeconfigPath, logging.scope('clusters')),
         systemNamespace: settings.namespace,
         watchNamespace: settings.watchNamespace,
+        ignoredKinds: ignored,
         meshConfigName: meshConfigName(settings),
         localId: settings.clusterId,
         isMultiNetwork: settings.ambient.multiNetwork,

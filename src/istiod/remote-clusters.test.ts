@@ -46,6 +46,7 @@ test('a kubeconfig is used once however often it is told, and of several at once
     metrics: createMetricsRegistry(),
     systemNamespace: 'istio-system',
     watchNamespace: '',
+    ignoredKinds: [],
     meshConfigName: 'istio',
     isMultiNetwork: false,
     inputs: createAmbientInputs(graph),

@@ -1,5 +1,5 @@
 // One connection to a remote cluster, with what is read through it.
-import { type KubeObject, resources } from '../api/index.ts'
+import { type KubeObject, type Resource, resources } from '../api/index.ts'
 import { createPodIndex, type PodIndex } from '../ca/index.ts'
 import { type FindProblems, followInformer, type ProblemLog, readTrustDomain } from '../config/index.ts'
 import {
@@ -12,6 +12,7 @@ import {
 import { type Informer, isKubeError, type KubeClient } from '../kube/index.ts'
 import type { Scope } from '../observability/index.ts'
 import { followOptions, type Inbound, indexPods } from './cluster.ts'
+import { ignoring } from './ignored-kinds.ts'
 import { watchingNamespace } from './watched-namespace.ts'
 
 export interface RemoteReading {
@@ -19,6 +20,8 @@ export interface RemoteReading {
   readonly systemNamespace: string
   /** The only namespace whose objects are read; empty: all are. */
   readonly watchNamespace: string
+  /** Kinds whose objects are not read. */
+  readonly ignoredKinds: readonly Resource[]
   /** Name of the ConfigMap with a cluster's own mesh config. */
   readonly meshConfigName: string
   /** The mesh is made of all clusters; else the others only vouch for the tokens and pods of their own. */
@@ -51,7 +54,7 @@ export function openRemoteConnection(clusterId: string, client: KubeClient, opti
   const stops: (() => void)[] = []
   const attachments: (() => void)[] = []
   const kept = createKeptFields()
-  const watching = watchingNamespace(client, options.watchNamespace)
+  const watching = ignoring(watchingNamespace(client, options.watchNamespace), options.ignoredKinds)
 
   function read<K extends AmbientKind>(kind: K): Informer<AmbientObjects[K]> {
     const keep = kept[kind]

@@ -3,6 +3,7 @@ import { type AmbientSettings, defaultAmbientSettings } from '../discovery/ambie
 import { riskyKubeconfigOptions } from '../kube/index.ts'
 import { type CertificateSettings, readCertificateSettings } from './certificate-settings.ts'
 import { opensslNames } from './cipher-suites.ts'
+import type { KindChoice } from './ignored-kinds.ts'
 import {
   booleanFlag,
   duration,
@@ -49,6 +50,8 @@ export interface DiscoverySettings {
   readonly revision: string
   /** The only namespace whose objects are read; empty: all are. */
   readonly watchNamespace: string
+  /** Which CRDs are not to be read. */
+  readonly kinds: KindChoice
   readonly clusterId: string
   readonly meshConfigFile: string
   readonly meshNetworksFile: string
@@ -149,6 +152,7 @@ export function readSettings(
     podName: env.POD_NAME || `istiod-${process.pid}`,
     revision,
     watchNamespace: env.ISTIO_WATCH_NAMESPACE ?? '',
+    kinds: { ignore: read.list('PILOT_IGNORE_RESOURCES', ''), include: read.list('PILOT_INCLUDE_RESOURCES', '') },
     clusterId,
     meshConfigFile: flags.meshConfig ?? './etc/istio/config/mesh',
     meshNetworksFile: flags.networksConfig ?? './etc/istio/config/meshNetworks',
