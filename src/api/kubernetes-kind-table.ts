@@ -156,9 +156,11 @@ export const kubernetesKinds: readonly KubernetesKind[] = [
       fields: 'spec.signerName',
     },
   ]),
-  ...kindsOf('certificates.k8s.io/v1beta1', [
-    { kind: 'ClusterTrustBundle', plural: 'clustertrustbundles', cluster: true, fields: 'spec.signerName' },
-  ]),
+  ...['v1beta1', 'v1alpha1'].flatMap((version) =>
+    kindsOf(`certificates.k8s.io/${version}`, [
+      { kind: 'ClusterTrustBundle', plural: 'clustertrustbundles', cluster: true, fields: 'spec.signerName' },
+    ]),
+  ),
   ...kindsOf('admissionregistration.k8s.io/v1', [
     {
       kind: 'MutatingWebhookConfiguration',

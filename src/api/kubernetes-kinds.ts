@@ -63,6 +63,9 @@ function definitionOf(kind: KubernetesKind): KindDefinition {
     ...(isEvent
       ? { storage: { group: '', version: 'v1' }, toStorage: eventToStorage, fromStorage: eventFromStorage }
       : {}),
+    ...(kind.group === 'certificates.k8s.io' && kind.version === 'v1alpha1'
+      ? { storage: { group: kind.group, version: 'v1beta1' } }
+      : {}),
     ...(hasGeneration.has(`${kind.group}/${kind.kind}`) ? { hasGeneration: true } : {}),
     ...(noGeneration.has(`${kind.group}/${kind.kind}`) ? { hasGeneration: false } : {}),
   }

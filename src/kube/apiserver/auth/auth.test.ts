@@ -363,6 +363,14 @@ test('the roots of a signer are written by those who may attest for it', async (
     { apiGroups: [group], resources: ['signers'], resourceNames: ['example.com/*'], verbs: ['attest'] },
   ])
   await write()
+  const alpha = { ...clusterTrustBundles, version: 'v1alpha1' }
+  const shown = await client.get<ReturnType<typeof bundle>>(alpha, { name })
+  assert.equal(shown?.apiVersion, `${group}/v1alpha1`)
+  assert.deepEqual(shown.spec, { signerName: 'example.com/mesh', ...more.spec })
+  await assert.rejects(
+    attestor.patch(alpha, { name }, { kind: 'merge', body: { spec: { trustBundle: 'none' } } }),
+    /at least one trust anchor/,
+  )
   const found = await client.list(clusterTrustBundles, { fieldSelector: 'spec.signerName=example.com/mesh' })
   assert.deepEqual(
     found.items.map(({ metadata }) => metadata.name),
