@@ -1,6 +1,7 @@
 // What a client that means harm may cost: memory, and lines of the log.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { createMetricsRegistry, renderMetrics } from '../observability/index.ts'
 import { address, condition, log, openRaw, startServer } from './test-streams.ts'
 
 test('names are held up to a bound, whatever each of them takes', { timeout: 30_000 }, async () => {
@@ -36,4 +37,24 @@ test('a rejection is logged once a message, and cut', { timeout: 30_000 }, async
   await condition(() => watch()?.nonceAcked === responseNonce)
   assert.deepEqual(lines, [`a client rejects what it was sent: no ${'x'.repeat(997)}…`])
   client.close()
+})
+
+test('types that a client makes up are counted as one', { timeout: 30_000 }, async () => {
+  const metrics = createMetricsRegistry()
+  await using server = await startServer(undefined, {
+    metrics,
+    otherType: (_client, typeUrl) => ({ typeUrl, answer: () => [] }),
+  })
+  const client = openRaw(server.port)
+  for (const typeUrl of [address, 'made.up/v1/A', 'made.up/v1/B']) {
+    client.send({ typeUrl })
+    await client.next()
+  }
+  client.close()
+  const text = await renderMetrics(metrics, 'text')
+  assert.deepEqual(
+    text.split('\n').filter((line) => line.startsWith('pilot_xds_pushes{')),
+    ['pilot_xds_pushes{type="wds"} 1', 'pilot_xds_pushes{type="other"} 2'],
+  )
+  assert.doesNotMatch(text, /made\.up/)
 })

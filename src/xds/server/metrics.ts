@@ -25,7 +25,8 @@ const shortNames: Readonly<Record<string, string>> = {
   'type.googleapis.com/envoy.extensions.transport_sockets.tls.v3.Secret': 'sds',
 }
 
-export function createXdsMetrics(registry: MetricsRegistry, version: string): XdsMetrics {
+/** `served`: the types that are labels by their name; what clients make up is counted as `other`. */
+export function createXdsMetrics(registry: MetricsRegistry, version: string, served: ReadonlySet<string>): XdsMetrics {
   const clients = registry.gauge<'version'>({
     name: 'pilot_xds',
     help: 'Number of endpoints connected to this pilot using XDS.',
@@ -85,7 +86,9 @@ export function createXdsMetrics(registry: MetricsRegistry, version: string): Xd
     help: 'Total number of times a push was triggered, by the type that changed.',
     labels: ['type'],
   })
-  const labels = (typeUrl: string): { type: string } => ({ type: shortNames[typeUrl] ?? typeUrl })
+  const labels = (typeUrl: string): { type: string } => ({
+    type: served.has(typeUrl) ? (shortNames[typeUrl] ?? typeUrl) : 'other',
+  })
   return {
     events: {
       sent(typeUrl, bytes) {

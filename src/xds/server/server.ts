@@ -72,11 +72,12 @@ export function createXdsServer(options: XdsServerOptions): XdsServer {
     const list = sharedListOf(type.source)
     return { ...type, list, everything: list.get }
   })
-  const metrics = createXdsMetrics(options.metrics, options.version)
+  const oneShots = new Map((options.oneShots ?? []).map((type) => [type.typeUrl, type]))
+  const served = new Set([...types.map(({ source }) => source.typeUrl), ...oneShots.keys()])
+  const metrics = createXdsMetrics(options.metrics, options.version, served)
   const budget = createSendBudget(options.sendBudgetBytes ?? 24 * 1024 * 1024)
   const rate = createStreamRate(options.streamsPerSecond ?? 0)
   const connections = new Map<Connection, Outlet>()
-  const oneShots = new Map((options.oneShots ?? []).map((type) => [type.typeUrl, type]))
   const started = new Date().toISOString()
   const logRefusal = createRefusalLog(log)
   let authenticating = 0
