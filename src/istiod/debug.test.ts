@@ -21,10 +21,10 @@ const authenticator: Authenticator = {
   },
 }
 
-const proxyOf = (namespace: string): Connection => ({
-  id: `web.${namespace}-1`,
+const proxyOf = (namespace: string, number = 1, identities: readonly string[] = []): Connection => ({
+  id: `web.${namespace}-${number}`,
   node: { id: 'n', type: 'sidecar', ips: [], proxyId: `web.${namespace}`, namespace, locality: '', metadata: {} },
-  identities: [],
+  identities,
   peer: '',
   connectedAt: new Date(),
   watches: new Map(),
@@ -35,13 +35,21 @@ const proxyOf = (namespace: string): Connection => ({
 })
 
 /** On all addresses, so that callers can come from elsewhere. */
-async function serve(t: TestContext, { isAdmin = true, profiles = true, accounts = authenticator } = {}) {
+async function serve(
+  t: TestContext,
+  {
+    isAdmin = true,
+    profiles = true,
+    accounts = authenticator,
+    connections = [proxyOf('app'), proxyOf('shop')] as readonly Connection[],
+  } = {},
+) {
   const graph = createGraph({ report: (report) => assert.fail(JSON.stringify(report)) })
   const inputs = createAmbientInputs(graph)
   const done: string[] = []
   const routes = debugRoutes({
     sources: {
-      connections: () => [proxyOf('app'), proxyOf('shop')],
+      connections: () => connections,
       graph,
       inputs,
       others: [],
@@ -154,6 +162,24 @@ describe('debug pages', () => {
     assert.deepEqual(done, ['disconnect web.shop-1'])
     const { get: ask } = await serve(t, { isAdmin: false })
     assert.equal((await ask('127.0.0.1', 'force_disconnect?proxyID=web.shop')).status, 404)
+  })
+
+  test('show every client that says to be a proxy, with who it has proved to be', async (t) => {
+    const identities = ['spiffe://cluster.local/ns/app/sa/web', 'spiffe://cluster.local/ns/app/sa/other']
+    const connections = [...identities.map((identity, index) => proxyOf('app', index + 1, [identity])), proxyOf('shop')]
+    const { get, done } = await serve(t, { connections })
+    const { body } = await get('127.0.0.1', 'config_dump?proxyID=web.app')
+    assert.deepEqual(JSON.parse(body), {
+      proxy: 'web.app',
+      clients: identities.map((identity, index) => ({
+        connection: `web.app-${index + 1}`,
+        address: '',
+        identities: [identity],
+        configs: [],
+      })),
+    })
+    assert.equal((await get('127.0.0.1', 'force_disconnect?proxyID=web.app')).status, 200)
+    assert.deepEqual(done, ['disconnect web.app-1', 'disconnect web.app-2'])
   })
 
   test('take profiles, one at a time', async (t) => {

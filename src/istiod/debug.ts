@@ -152,30 +152,45 @@ function networksOf({ meshNetworks, index }: DebugSources) {
 
 type Answer = (request: IncomingMessage, query: URLSearchParams, caller: DebugView) => Reply | Promise<Reply>
 
-/** The client a query names, if the caller may see it; else the reply that says why not. */
-function clientOf({ connections }: DebugSources, query: URLSearchParams, caller: DebugView): Connection | Reply {
+/**
+ * The clients of the id that a query names, as far as the caller may see them; else the reply that says why not. Clients say their id
+ * themselves, so that there may be several.
+ */
+function clientsNamed(
+  { connections }: DebugSources,
+  query: URLSearchParams,
+  caller: DebugView,
+): readonly Connection[] | Reply {
   const proxyId = query.get('proxyID') ?? ''
   if (proxyId === '') return textReply(400, missingProxy)
-  const connection = connections().find(({ node }) => node.proxyId === proxyId)
-  const isSeen =
-    connection !== undefined &&
-    (caller.kind === 'everything' || (caller.kind === 'own' && caller.namespaces.includes(connection.node.namespace)))
-  return isSeen ? connection : textReply(404, unknownProxy)
+  const isSeen = ({ node }: Connection): boolean =>
+    caller.kind === 'everything' || (caller.kind === 'own' && caller.namespaces.includes(node.namespace))
+  const seen = connections().filter((connection) => connection.node.proxyId === proxyId && isSeen(connection))
+  return seen.length > 0 ? seen : textReply(404, unknownProxy)
 }
 
 function forceDisconnect(sources: DebugSources, query: URLSearchParams, caller: DebugView): Reply {
-  const client = clientOf(sources, query, caller)
-  if ('status' in client) return client
-  sources.disconnect?.(client)
+  const clients = clientsNamed(sources, query, caller)
+  if ('status' in clients) return clients
+  for (const client of clients) sources.disconnect?.(client)
   return textReply(200, 'OK\n')
 }
 
-/** What one client has been given, by type. */
+/** What the clients of one id have been given, each with who it has proved to be. */
 function configDump(of: DebugSources, query: URLSearchParams, caller: DebugView): Reply {
-  const connection = clientOf(of, query, caller)
-  if ('status' in connection) return connection
-  const { sources } = of
-  const configs = [...connection.watches].map(([typeUrl, watch]) => {
+  const clients = clientsNamed(of, query, caller)
+  if ('status' in clients) return clients
+  const dumps = clients.map(({ id, peer, identities, watches }) => ({
+    connection: id,
+    address: peer,
+    identities,
+    configs: configsOf(watches, of.sources),
+  }))
+  return jsonReply({ proxy: query.get('proxyID'), clients: dumps }, query.has('pretty'))
+}
+
+function configsOf(watches: Connection['watches'], sources: readonly ResourceSource[]) {
+  return [...watches].map(([typeUrl, watch]) => {
     const source = sources.find((one) => one.typeUrl === typeUrl)
     const given = watch.wildcard
       ? [...(source?.list() ?? [])]
@@ -190,7 +205,6 @@ function configDump(of: DebugSources, query: URLSearchParams, caller: DebugView)
       })),
     }
   })
-  return jsonReply({ proxy: connection.node.proxyId, connection: connection.id, configs }, query.has('pretty'))
 }
 
 /** The objects people wrote, with the cluster they are from. */
