@@ -133,6 +133,51 @@ describe('workloads that register themselves', { timeout: 60_000 }, () => {
     await gone('wg-10.0.0.2')
   })
 
+  test('of one address are one entry, for which the earlier one counts again when the later one leaves', async () => {
+    await using first = open({ graceMs: 0 })
+    await using second = open({ controller: 'istiod-2', graceMs: 60_000 })
+    const heldBy = (controller: string, connectedAt?: string) =>
+      until('wg-10.0.0.8', (found) => {
+        const { 'istio.io/workloadController': by, 'istio.io/connectedAt': at } = found?.metadata.annotations ?? {}
+        return by === controller && at !== undefined && (connectedAt ?? at) === at ? at : undefined
+      })
+    const oldest = await attended(first.connected(proxyOf('10.0.0.8')))
+    const since = await heldBy('istiod-1')
+    const here = await attended(first.connected(proxyOf('10.0.0.8', { proxyId: 'other' })))
+    const there = await attended(second.connected(proxyOf('10.0.0.8', { proxyId: 'another' })))
+    await heldBy('istiod-2')
+    here.end()
+    there.end()
+    await heldBy('istiod-1', since)
+    oldest.end()
+    await gone('wg-10.0.0.8')
+  })
+
+  test('of a written entry are told apart likewise', async () => {
+    await using registration = open()
+    const key = { namespace: 'vms', name: 'shared' }
+    const written = {
+      apiVersion: 'networking.istio.io/v1',
+      kind: 'WorkloadEntry',
+      metadata: { ...key, annotations: { 'proxy.istio.io/health-checks-enabled': 'true' } },
+      spec: { address: '10.0.0.9', serviceAccount: 'vm' },
+    }
+    await api.client.create(resources.workloadEntries, written)
+    const proxy = proxyOf('10.0.0.9', { metadata: { WORKLOAD_ENTRY: 'shared' } })
+    const earlier = await attended(registration.connected(proxy))
+    const since = (await annotationsOf('shared'))['istio.io/connectedAt']
+    const later = await attended(registration.connected(proxy))
+    later.end()
+    await until('shared', (entry) =>
+      entry?.metadata.annotations?.['istio.io/connectedAt'] === since ? true : undefined,
+    )
+    earlier.health({ isHealthy: false, message: 'alone again' })
+    await until('shared', (entry) => entry?.status?.conditions?.find(({ message }) => message === 'alone again'))
+    earlier.end()
+    await until('shared', (entry) => (entry?.status?.conditions?.length === 0 ? true : undefined))
+    await api.client.delete(resources.workloadEntries, key)
+  })
+
   test('say how they are, and the time is that of the change', async () => {
     await using registration = open()
     const attendance = await attended(registration.connected(proxyOf('10.0.0.3')))

@@ -67,7 +67,8 @@ export function sweepPauseMs(graceMs: number): number {
 export function createWorkloadRegistration(options: RegistrationOptions): WorkloadRegistration {
   const { groups, entries, metrics, log } = options
   const writes = createEntryWrites(options.client)
-  const held = new Map<string, Connected>()
+  /** Several connections may be for one entry: the latest first. */
+  const held = new Map<string, readonly Connected[]>()
   const turns = new Map<string, Promise<void>>()
   const stop = new AbortController()
   let lastConnectedAt = 0
@@ -104,9 +105,30 @@ export function createWorkloadRegistration(options: RegistrationOptions): Worklo
         ? error
         : new StreamError(status.UNAVAILABLE, `registration of ${proxy.proxyId} failed: ${String(error)}`)
     }
-    held.set(nameOf(one.key), one)
+    hold(one)
     log.info('a workload is registered', { entry: nameOf(one.key), proxy: proxy.proxyId })
     return { health: options.checksHealth ? healthOf(one) : () => {}, end: () => end(one) }
+  }
+
+  function hold(one: Connected): void {
+    const name = nameOf(one.key)
+    const all = [...(held.get(name) ?? []), one]
+    held.set(
+      name,
+      all.sort((a, b) => (a.holder.connectedAt > b.holder.connectedAt ? -1 : 1)),
+    )
+  }
+
+  function letGo(one: Connected): void {
+    const name = nameOf(one.key)
+    const others = (held.get(name) ?? []).filter((other) => other !== one)
+    if (others.length === 0) held.delete(name)
+    else held.set(name, others)
+  }
+
+  /** Of the connections for an entry, the one that it is kept for. */
+  function holderOf(key: ObjectKey): Connected | undefined {
+    return held.get(nameOf(key))?.[0]
   }
 
   /** Of the reports that come while an earlier one is written, or soon after it, the last one counts. */
@@ -187,7 +209,7 @@ export function createWorkloadRegistration(options: RegistrationOptions): Worklo
 
   function end(one: Connected): void {
     const { key, holder } = one
-    if (held.get(nameOf(key)) === one) held.delete(nameOf(key))
+    letGo(one)
     const disconnectedAt = new Date().toISOString()
     void inTurn(key, 'the end of a connection could not be written', async () => {
       if (!(await writes.release(key, holder, disconnectedAt))) return
@@ -243,26 +265,36 @@ export function createWorkloadRegistration(options: RegistrationOptions): Worklo
     return Date.now() - disconnectedAt > options.graceMs
   }
 
-  /** Somebody deleted the entry of a connected proxy, or its group is back. */
+  /** Somebody deleted the entry of a connected proxy, its group is back, or a later connection for the entry is gone. */
   function registerAgain(one: Connected): void {
     void inTurn(one.key, 'a workload could not be registered again', async () => {
-      if (held.get(nameOf(one.key)) === one && (await writes.get(one.key)) === undefined) await register(one)
+      if (holderOf(one.key) !== one) return
+      const entry = await writes.get(one.key)
+      if (entry !== undefined && isConnected(entry)) return
+      if (one.group !== undefined) await register(one)
+      else if (entry !== undefined) await holdWritten(one)
     })
+  }
+
+  /** Without its group it is gone with it. */
+  function hasGroup({ proxy, group }: Connected): boolean {
+    return group !== undefined && groups.get({ namespace: proxy.namespace, name: group }) !== undefined
   }
 
   const subscriptions = [
     entries.subscribe((changes) => {
       for (const { kind, object } of changes) {
-        const one = kind === 'deleted' ? held.get(nameOf(object.metadata)) : undefined
-        // Without its group it is gone with it.
-        if (one?.group === undefined) continue
-        if (groups.get({ namespace: one.proxy.namespace, name: one.group }) !== undefined) registerAgain(one)
+        const one = holderOf(object.metadata)
+        if (one === undefined) continue
+        const isFree = kind === 'deleted' ? one.group !== undefined : !isConnected(object)
+        if (isFree && (one.group === undefined || hasGroup(one))) registerAgain(one)
       }
     }),
     groups.subscribe((changes) => {
       for (const { kind, object } of changes) {
         if (kind !== 'added') continue
-        for (const one of held.values()) {
+        for (const [one] of held.values()) {
+          if (one === undefined) continue
           const isOfIt = one.group === object.metadata.name && one.proxy.namespace === object.metadata.namespace
           if (isOfIt) registerAgain(one)
         }
