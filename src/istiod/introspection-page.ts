@@ -1,7 +1,7 @@
 // A value as a plain web page: lists of records as tables, records as two columns.
 const style =
   'body{font:14px system-ui;margin:2rem}table{border-collapse:collapse}td,th{border:1px solid #ccc;padding:.25rem .5rem;text-align:left;vertical-align:top}'
-const links = ['home', 'scope', 'mem', 'env', 'proc', 'args', 'version', 'collection']
+const links = ['home', 'scope', 'mem', 'env', 'proc', 'args', 'version', 'signal', 'collection']
 
 export function introspectionPage(title: string, value: unknown): string {
   const menu = links.map((topic) => `<a href="/${topic}z/">${topic}</a>`).join(' · ')

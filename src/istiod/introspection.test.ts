@@ -61,7 +61,7 @@ describe('the introspection port', () => {
   })
 
   test('has a page for each topic', async () => {
-    for (const topic of ['home', 'scope', 'mem', 'env', 'proc', 'args', 'version', 'collection']) {
+    for (const topic of ['home', 'scope', 'mem', 'env', 'proc', 'args', 'version', 'signal', 'collection']) {
       const response = await ask(`/${topic}z/`)
       assert.equal(response.status, 200, topic)
       assert.match(response.headers.get('content-type') ?? '', /text\/html/)
@@ -81,5 +81,20 @@ describe('the introspection port', () => {
     assert.equal(exits, 0)
     assert.equal((await ask('/homej/exit', { method: 'PUT' })).status, 200)
     assert.equal(exits, 1)
+  })
+
+  test('ends the process by the signal for it, and sends it no other', async () => {
+    const before = exits
+    const signals = (await (await ask('/signalj/')).json()) as { name: string }[]
+    assert.deepEqual(
+      signals.map(({ name }) => name),
+      ['SIGTERM', 'SIGINT'],
+    )
+    for (const name of ['SIGUSR1', 'SIGKILL', 'SIGTERM/']) {
+      assert.equal((await ask(`/signalj/${name}`, { method: 'PUT' })).status, 400, name)
+    }
+    assert.equal(exits, before)
+    assert.equal((await ask('/signalj/SIGTERM', { method: 'PUT' })).status, 202)
+    assert.equal(exits, before + 1)
   })
 })

@@ -24,10 +24,17 @@ const topics = {
   proc: 'Process',
   args: 'Arguments',
   version: 'Version',
+  signal: 'Signals',
   collection: 'Collections',
 } as const
 
 type Topic = keyof typeof topics
+
+/** What the process does on a signal. SIGUSR1 is none of them: there it would open the debugger of the runtime. */
+const signals = [
+  { name: 'SIGTERM', effect: 'ends the process in order' },
+  { name: 'SIGINT', effect: 'ends the process in order; a second one ends it at once' },
+] as const
 
 const secretName = /token|secret|passw|credential|key|auth|cookie/i
 
@@ -50,6 +57,7 @@ export function introspectionRoutes(options: IntrospectionOptions): (path: strin
     }),
     args: () => process.argv,
     version: () => ({ version: options.version, node: process.version }),
+    signal: () => signals,
     collection: () => options.graph()?.describe() ?? [],
   }
 
@@ -76,6 +84,12 @@ export function introspectionRoutes(options: IntrospectionOptions): (path: strin
     if (path === '/homej/exit') {
       options.exit()
       return textReply(200, '')
+    }
+    const signal = /^\/signalj\/(.+)$/.exec(path)?.[1]
+    if (signal !== undefined) {
+      if (signal !== 'SIGTERM') return textReply(400, `expected SIGTERM, not ${signal}\n`)
+      options.exit()
+      return textReply(202, '')
     }
     const name = /^\/scopej\/(.+)$/.exec(path)?.[1]
     if (name === undefined) return textReply(405, 'method not allowed\n')
