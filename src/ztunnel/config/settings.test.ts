@@ -215,7 +215,7 @@ test('what cannot be read is named by its variable', () => {
     ],
     [
       { ZTUNNEL_WORKER_THREADS: '150%' },
-      /^invalid env var ZTUNNEL_WORKER_THREADS=150% \(expected a percentage above 0 /,
+      /^invalid env var ZTUNNEL_WORKER_THREADS=150% \(percentage must be between 0 and 100\)$/,
     ],
     [{ PROXY_CONFIG: '{concurrency: 513}' }, /concurrency: expected a whole number up to 512, got 513$/],
     [{ RUST_LOG: 'a=b' }, /^RUST_LOG: invalid log filter entry 'a=b'/],

@@ -24,7 +24,7 @@ function fixedCount(env: Environment, cpus: number): number | undefined {
   if (percentage === undefined) return readInteger(env, name, 0, mostWorkers)
   const percent = Number(percentage)
   if (percent <= 0 || percent > 100) {
-    throw invalidVariable(name, env[name] ?? '', 'expected a percentage above 0 and up to 100')
+    throw invalidVariable(name, env[name] ?? '', 'percentage must be between 0 and 100')
   }
   return Math.max(1, Math.ceil((cpus * percent) / 100))
 }
