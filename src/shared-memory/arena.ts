@@ -1,4 +1,5 @@
 // Gives out blocks of the memory by size: small ones from slabs of one size, large ones as runs of pages. The writer's alone.
+import { lowerOf, upperOf } from './block.ts'
 import { growTo, type Memory, pageWords, wordBytes } from './memory.ts'
 import { createPages } from './pages.ts'
 import { createSlabs, type Slab, type Slabs } from './slabs.ts'
@@ -19,16 +20,18 @@ const largestSmall = 1024
 /** In steps of two words up to 36, so that every branch fits well; then four steps each doubling. */
 const sizes: readonly number[] = sizeClasses()
 const classOfWords = classTable()
-/** In the bits of the first word above the kind: the size class; for a large block `large`, and above it the number of its pages. */
+/** In the eight bits of the first word above the kind: the size class, or `large`. */
 const classShift = 2
 const classMask = 0xff
 const large = 0xff
-const pagesShift = 10
 
 export function createArena(memory: Memory, firstPage: number): Arena {
   const pages = createPages(firstPage, (end) => extendTo(memory, end * pageWords * wordBytes))
   const slabOf = new Map<number, Slab>()
   const slabs = sizes.map((size) => createSlabs(memory, pages, slabOf, size))
+  /** By large block. */
+  const pageCounts = new Map<number, number>()
+  const pageCount = (block: number): number => pageCounts.get(block) ?? 0
   let usedWords = 0
 
   return {
@@ -37,21 +40,23 @@ export function createArena(memory: Memory, firstPage: number): Arena {
       if (words <= largestSmall) {
         const sizeClass = classOfWords[words] as number
         block = (slabs[sizeClass] as Slabs).take()
-        memory.words[block] = kind | (sizeClass << classShift)
+        memory.words[block] = kind | (sizeClass << classShift) | upperOf(generation)
         usedWords += sizes[sizeClass] as number
       } else {
         const count = Math.ceil(words / pageWords)
         block = pages.take(count) * pageWords
-        memory.words[block] = kind | (large << classShift) | (count << pagesShift)
+        memory.words[block] = kind | (large << classShift) | upperOf(generation)
+        pageCounts.set(block, count)
         usedWords += count * pageWords
       }
-      memory.words[block + 1] = generation
+      memory.words[block + 1] = lowerOf(generation)
       return block
     },
     free(block) {
       const sizeClass = classOf(memory, block)
       if (sizeClass === large) {
-        const count = pageCount(memory, block)
+        const count = pageCount(block)
+        pageCounts.delete(block)
         usedWords -= count * pageWords
         memory.words[block + 1] = -1
         pages.giveBack(block / pageWords, count)
@@ -63,15 +68,13 @@ export function createArena(memory: Memory, firstPage: number): Arena {
     settle: () => pages.settle(),
     capacity(block) {
       const sizeClass = classOf(memory, block)
-      return sizeClass === large ? pageCount(memory, block) * pageWords : (sizes[sizeClass] as number)
+      return sizeClass === large ? pageCount(block) * pageWords : (sizes[sizeClass] as number)
     },
     usedBytes: () => usedWords * wordBytes,
   }
 }
 
 const classOf = (memory: Memory, block: number): number => ((memory.words[block] as number) >>> classShift) & classMask
-
-const pageCount = (memory: Memory, block: number): number => (memory.words[block] as number) >>> pagesShift
 
 const leastGrowth = 1024 * 1024
 

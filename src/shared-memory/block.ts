@@ -1,8 +1,9 @@
-// The blocks of a trie in memory. Every block begins with a word of kind and size, and the generation that made it.
+// The blocks of a trie in memory. Every block begins with a word of kind and size, and the generation that made it (its lower bits
+// in the second word, its upper ones in the first).
 import type { Memory } from './memory.ts'
 import { wordBytes } from './memory.ts'
 
-/** The two lowest bits of a block's first word; the rest is the allocator's. */
+/** The two lowest bits of a block's first word; the next eight are the allocator's. */
 export const kinds = { raw: 0, leaf: 1, branch: 2, bucket: 3 }
 export const kindMask = 3
 
@@ -24,7 +25,15 @@ export const wordAt = (memory: Memory, index: number): number => memory.words[in
 export const kindOf = (memory: Memory, block: number): number => wordAt(memory, block) & kindMask
 
 /** The generation that made the block. Together with the block's place it names its content for good. */
-export const generationOf = (memory: Memory, block: number): number => wordAt(memory, block + 1)
+export const generationOf = (memory: Memory, block: number): number =>
+  (wordAt(memory, block) >>> upperShift) * lowerLimit + wordAt(memory, block + 1)
+
+/** Of a generation, what stands in a block's first word, and what in its second, which is never below zero. */
+export const upperOf = (generation: number): number => Math.floor(generation / lowerLimit) << upperShift
+export const lowerOf = (generation: number): number => generation % lowerLimit
+
+const upperShift = 10
+const lowerLimit = 2 ** 31
 
 export const keyWords = (units: number, isWide: boolean): number => ((isWide ? units * 2 : units) + 3) >>> 2
 

@@ -1,5 +1,6 @@
 // The blocks of one transaction after the other: what is made, what is replaced, and when replaced blocks can be used again.
 import type { Arena } from './arena.ts'
+import { generationOf, lowerOf } from './block.ts'
 import type { Memory } from './memory.ts'
 
 export interface BlockStore {
@@ -28,7 +29,9 @@ export function createBlockStore(memory: Memory, arena: Arena, firstGeneration: 
   let retired: number[] = []
   const waiting: { readonly generation: number; readonly blocks: readonly number[] }[] = []
 
-  const isOwn = (block: number): boolean => memory.words[block + 1] === generation
+  // A free block has a second word below zero, which no generation has.
+  const isOwn = (block: number): boolean =>
+    memory.words[block + 1] === lowerOf(generation) && generationOf(memory, block) === generation
 
   return {
     get generation() {

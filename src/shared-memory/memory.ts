@@ -11,6 +11,8 @@ export interface Memory {
   readonly buffer: SharedArrayBuffer
   /** A block is named by the index of its first word. */
   words: Int32Array
+  /** The generations of the header, which do not fit into a word. */
+  readonly longs: BigInt64Array
   bytes: Buffer
 }
 
@@ -19,20 +21,34 @@ export const wordBytes = 4
 /** What the words at the beginning of the buffer mean. */
 export const header = {
   magic: 0,
-  /** The newest complete generation; its root is in `roots + (generation & 1)`. */
-  generation: 1,
   roots: 2,
   hashSeed: 4,
   tables: 5,
   readers: 6,
-  /** One word a reader: the generation it reads, 0 while there is no such reader. */
-  slots: 16,
 }
 
-export const magic = 0x4c_54_4e_31
+/** What the pairs of words mean that come after those. */
+export const longs = {
+  /** The newest complete generation; its root is in `roots`, by whether it is even or odd. */
+  generation: 4,
+  /** One a reader: the generation it reads, 0 while there is no such reader. */
+  slots: 8,
+}
+
+/** Counted in whole numbers of 53 bits: those end in no lifetime. */
+export const loadGeneration = (memory: Memory, at: number): number => Number(Atomics.load(memory.longs, at))
+
+export function storeGeneration(memory: Memory, at: number, generation: number): void {
+  Atomics.store(memory.longs, at, BigInt(generation))
+}
+
+/** The place of the root of a generation. */
+export const rootPlace = (generation: number): number => header.roots + (generation % 2)
+
+export const magic = 0x4c_54_4e_32
 export const pageWords = 1024
-/** A header of one page holds this many. */
-export const mostReaders = pageWords - header.slots
+export const headerPages = 2
+export const mostReaders = (headerPages * pageWords) / 2 - longs.slots
 
 /** Places are words with a sign: those of more would be others' places. */
 const mostBytes = 2 ** 31 * wordBytes
@@ -51,11 +67,10 @@ export function createMemory(limitBytes: number, initialBytes: number): Memory {
 }
 
 export function openMemory({ buffer }: SharedMemoryHandle): Memory {
-  const memory = viewsOf(buffer)
-  if (memory.words.length < pageWords || memory.words[header.magic] !== magic) {
-    throw new SharedMemoryError('INVALID_MEMORY', 'the shared memory is not of this version')
-  }
-  return memory
+  const isOurs =
+    buffer.byteLength >= headerPages * pageWords * wordBytes && new Int32Array(buffer)[header.magic] === magic
+  if (!isOurs) throw new SharedMemoryError('INVALID_MEMORY', 'the shared memory is not of this version')
+  return viewsOf(buffer)
 }
 
 /** Takes in what the buffer has grown by. */
@@ -85,5 +100,10 @@ const outOfMemory = (message: string, cause?: unknown): SharedMemoryError =>
 
 function viewsOf(buffer: SharedArrayBuffer): Memory {
   const { byteLength } = buffer
-  return { buffer, words: new Int32Array(buffer, 0, byteLength / wordBytes), bytes: Buffer.from(buffer, 0, byteLength) }
+  return {
+    buffer,
+    words: new Int32Array(buffer, 0, byteLength / wordBytes),
+    longs: new BigInt64Array(buffer, 0, (headerPages * pageWords) / 2),
+    bytes: Buffer.from(buffer, 0, byteLength),
+  }
 }

@@ -2,11 +2,17 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
 import { hashOf } from './block.ts'
-import { createSharedTables, openSharedTables, type SharedTables, type TableView } from './index.ts'
+import {
+  createSharedTables,
+  openSharedTables,
+  type SharedTables,
+  type SharedTablesOptions,
+  type TableView,
+} from './index.ts'
 
 const megabyte = 1024 * 1024
-const tablesOf = (options: { readonly readers?: number; readonly limitBytes?: number } = {}): SharedTables =>
-  createSharedTables({ tables: 2, readers: options.readers ?? 0, limitBytes: options.limitBytes ?? 64 * megabyte })
+const tablesOf = (options: Partial<Omit<SharedTablesOptions, 'tables'>> = {}): SharedTables =>
+  createSharedTables({ tables: 2, readers: 0, limitBytes: 64 * megabyte, ...options })
 
 const bytes = (text: string): Uint8Array => Buffer.from(text)
 const textOf = (view: TableView, leaf: number): string | undefined =>
@@ -102,10 +108,13 @@ function assertNewSince(view: TableView, generation: number, before: ReadonlySet
 
 const copyOf = (maps: Maps): Maps => new Map([...maps].map(([key, inner]) => [key, new Map(inner)]))
 
+/** Around where generations need another bit of a word, or a second word. */
+const firstGeneration = fc.constantFrom(1, 2 ** 31 - 10, 2 ** 32 - 10, 2 ** 52)
+
 test('tables are what maps are, in each generation that a reader holds, and in the end nothing is left', () => {
   fc.assert(
-    fc.property(fc.array(push, { maxLength: 25 }), (pushes) => {
-      const tables = tablesOf({ readers: 2 })
+    fc.property(fc.array(push, { maxLength: 25 }), firstGeneration, (pushes, first) => {
+      const tables = tablesOf({ readers: 2, firstGeneration: first })
       const empty = tables.usage().usedBytes
       const readers = [0, 1].map((reader) => ({
         reader: openSharedTables(tables.handle, reader),
@@ -249,6 +258,14 @@ test('a reader that never started holds nothing; one that stands still holds wha
   still.advance(last)
   assert.equal(tables.usage().waitingBlocks, 0)
   assert.equal(textOf(still, still.find(0, 'k')), 'turn 99')
+})
+
+test('as many readers have a place as there may be workers', () => {
+  const tables = tablesOf({ readers: 512 })
+  const last = openSharedTables(tables.handle, 511)
+  last.advance(tables.commit((transaction) => transaction.put(0, 'k', bytes('v'))))
+  assert.equal(textOf(last, last.find(0, 'k')), 'v')
+  assert.equal(tables.usage().waitingBlocks, 0)
 })
 
 test('a memory of something else, and a reader without a place, are refused', () => {

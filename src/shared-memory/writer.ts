@@ -9,11 +9,16 @@ import { findLeaf } from './find.ts'
 import {
   createMemory,
   header,
+  headerPages,
+  loadGeneration,
+  longs,
   type Memory,
   magic,
   mostReaders,
   pageWords,
+  rootPlace,
   type SharedMemoryHandle,
+  storeGeneration,
   wordBytes,
 } from './memory.ts'
 import { createView, rootOf, type Standpoint, type TableView } from './snapshot.ts'
@@ -25,6 +30,8 @@ export interface SharedTablesOptions {
   readonly readers: number
   /** Address space to reserve at most, and so the most memory ever used. */
   readonly limitBytes: number
+  /** The number of the first generation; 1. */
+  readonly firstGeneration?: number
 }
 
 export interface SharedTables {
@@ -63,15 +70,15 @@ export interface Transaction extends TableView {
 }
 
 export function createSharedTables(options: SharedTablesOptions): SharedTables {
-  const { tables, readers, limitBytes } = options
+  const { tables, readers, limitBytes, firstGeneration = 1 } = options
   if (readers < 0 || readers > mostReaders) throw new SharedMemoryError('INVALID_MEMORY', `${readers} readers`)
-  const memory = createMemory(limitBytes, pageWords * wordBytes)
+  const memory = createMemory(limitBytes, headerPages * pageWords * wordBytes)
   memory.words[header.hashSeed] = randomInt(-(2 ** 31), 2 ** 31)
   memory.words[header.tables] = tables
   memory.words[header.readers] = readers
   memory.words[header.magic] = magic
-  const arena = createArena(memory, 1)
-  const blocks = createBlockStore(memory, arena, 1)
+  const arena = createArena(memory, headerPages)
+  const blocks = createBlockStore(memory, arena, firstGeneration)
   const now = { generation: 0, root: 0 }
   const next = { generation: 0, root: 0 }
   const transaction = createTransaction({ memory, blocks, next, tables })
@@ -79,7 +86,7 @@ export function createSharedTables(options: SharedTablesOptions): SharedTables {
   function reclaim(): void {
     let oldest = now.generation
     for (let reader = 0; reader < readers; reader += 1) {
-      const at = Atomics.load(memory.words, header.slots + reader)
+      const at = loadGeneration(memory, longs.slots + reader)
       if (at !== 0 && at < oldest) oldest = at
     }
     blocks.reclaim(oldest)
@@ -88,8 +95,8 @@ export function createSharedTables(options: SharedTablesOptions): SharedTables {
   function publish(): void {
     now.generation = blocks.generation
     now.root = next.root
-    Atomics.store(memory.words, header.roots + (now.generation & 1), now.root)
-    Atomics.store(memory.words, header.generation, now.generation)
+    Atomics.store(memory.words, rootPlace(now.generation), now.root)
+    storeGeneration(memory, longs.generation, now.generation)
     blocks.commit()
     reclaim()
   }
