@@ -1,10 +1,12 @@
 // Gives out blocks of the memory by size: small ones from slabs of one size, large ones as runs of pages. The writer's alone.
 import { lowerOf, upperOf } from './block.ts'
-import { growTo, type Memory, pageWords, wordBytes } from './memory.ts'
-import { createPages } from './pages.ts'
+import { growTo, type Memory, outOfMemory, pageWords, wordBytes } from './memory.ts'
+import { createPages, type Pages } from './pages.ts'
 import { createSlabs, type Slab, type Slabs } from './slabs.ts'
 
 export interface Arena {
+  /** Whether the part of the memory that is kept for taking things out may be used as well. */
+  openReserve(open: boolean): void
   /** A block of at least that many words, its kind and the generation written; the rest is whatever was there. */
   allocate(words: number, kind: number, generation: number): number
   /** Takes the block back. Blocks of its size can have its place at once, others after `settle`; until then it still looks free. */
@@ -16,6 +18,9 @@ export interface Arena {
   usedBytes(): number
 }
 
+/** One page of so many is kept: what is taken out needs new blocks for what led to it, until nobody reads the old ones. */
+const reserveShare = 8
+
 const largestSmall = 1024
 /** In steps of two words up to 36, so that every branch fits well; then four steps each doubling. */
 const sizes: readonly number[] = sizeClasses()
@@ -26,7 +31,25 @@ const classMask = 0xff
 const large = 0xff
 
 export function createArena(memory: Memory, firstPage: number): Arena {
-  const pages = createPages(firstPage, (end) => extendTo(memory, end * pageWords * wordBytes))
+  const all = createPages(firstPage, (end) => extendTo(memory, end * pageWords * wordBytes))
+  const mostPages = Math.floor(memory.buffer.maxByteLength / (pageWords * wordBytes)) - firstPage
+  const usualPages = mostPages - Math.floor(mostPages / reserveShare)
+  let allowedPages = usualPages
+  let takenPages = 0
+  const pages: Pages = {
+    take(count) {
+      if (takenPages + count > allowedPages)
+        throw outOfMemory(`shared memory is limited to ${memory.buffer.maxByteLength} bytes`)
+      const first = all.take(count)
+      takenPages += count
+      return first
+    },
+    giveBack(first, count) {
+      takenPages -= count
+      all.giveBack(first, count)
+    },
+    settle: all.settle,
+  }
   const slabOf = new Map<number, Slab>()
   const slabs = sizes.map((size) => createSlabs(memory, pages, slabOf, size))
   /** By large block. */
@@ -66,6 +89,9 @@ export function createArena(memory: Memory, firstPage: number): Arena {
       ;(slabs[sizeClass] as Slabs).giveBack(block)
     },
     settle: () => pages.settle(),
+    openReserve(open) {
+      allowedPages = open ? mostPages : usualPages
+    },
     capacity(block) {
       const sizeClass = classOf(memory, block)
       return sizeClass === large ? pageCount(block) * pageWords : (sizes[sizeClass] as number)

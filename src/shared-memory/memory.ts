@@ -95,7 +95,7 @@ export function growTo(memory: Memory, byteLength: number): void {
   renewViews(memory)
 }
 
-const outOfMemory = (message: string, cause?: unknown): SharedMemoryError =>
+export const outOfMemory = (message: string, cause?: unknown): SharedMemoryError =>
   new SharedMemoryError('OUT_OF_MEMORY', message, cause === undefined ? undefined : { cause })
 
 function viewsOf(buffer: SharedArrayBuffer): Memory {

@@ -43,8 +43,13 @@ export interface SharedTables {
    * Makes the next generation. When `change` throws, or memory ends (a SharedMemoryError `OUT_OF_MEMORY`), nothing has changed.
    * Returns what the readers move to.
    */
-  commit(change: (transaction: Transaction) => void): Standpoint
+  commit(change: (transaction: Transaction) => void, options?: CommitOptions): Standpoint
   usage(): MemoryUsage
+}
+
+export interface CommitOptions {
+  /** Only takes things out: it may use the memory that is kept for that, so that a full memory can become empty. */
+  readonly removesOnly?: boolean
 }
 
 export interface MemoryUsage {
@@ -101,10 +106,11 @@ export function createSharedTables(options: SharedTablesOptions): SharedTables {
     reclaim()
   }
 
-  function commit(change: (transaction: Transaction) => void): Standpoint {
+  function commit(change: (transaction: Transaction) => void, { removesOnly = false }: CommitOptions = {}): Standpoint {
     reclaim()
     next.generation = blocks.generation
     next.root = now.root
+    arena.openReserve(removesOnly)
     try {
       transaction.begin()
       change(transaction.changes)

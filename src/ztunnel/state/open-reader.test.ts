@@ -91,6 +91,44 @@ test('a push that has no room is refused as a whole, and the state before stays 
   assert.equal(told, 1)
 })
 
+test('what only takes things out has room when nothing else has, be it one or all', () => {
+  const fill = (state: ReturnType<typeof createMeshState>) => {
+    const uids: string[] = []
+    const push = (count: number) => {
+      const workloads = Array.from({ length: count }, (_, index) => ({
+        uid: `uid-${uids.length + index}`,
+        name: `name-${uids.length + index}`,
+        namespace: `n${index % 10}`,
+        workloadIps: [`10.${count % 7}.${(uids.length + index) >> 8}.${index & 255}`],
+        services: { [`n/s${index % 5}.example`]: { 80: 8080 } },
+      }))
+      state.apply(content(JSON.stringify({ workloads })))
+      uids.push(...workloads.map(({ uid }) => uid))
+    }
+    for (const count of [200, 1]) {
+      assert.throws(
+        () => {
+          for (;;) push(count)
+        },
+        { code: 'OUT_OF_MEMORY' },
+      )
+    }
+    return uids
+  }
+  for (const readers of [0, 1]) {
+    const state = createMeshState({ limitBytes: 3 * 1024 * 1024, readers })
+    const reader = readers === 0 ? undefined : openMeshReader(state.memory, 0)
+    state.onPublish((publication) => reader?.advance(publication))
+    for (let round = 0; round < 2; round += 1) {
+      const uids = fill(state)
+      assert.ok(uids.length > 400, `${uids.length}`)
+      for (const uid of uids.splice(0, 5)) state.apply({ removedAddresses: [uid] })
+      state.apply({ removedAddresses: uids })
+      assert.deepEqual([...state.workloads()], [])
+    }
+  }
+})
+
 test('threads read one consistent mesh while it is pushed to thousands of times', { timeout: 60_000 }, async () => {
   const readers = 2
   const pushes = 3000

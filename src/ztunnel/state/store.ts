@@ -84,9 +84,9 @@ export function createMeshState(options: MeshStateOptions = {}): MeshState {
   const isLocal = (workload: Workload): boolean => node === '' || workload.node === node
   const writer = createMeshWriter(isLocal)
 
-  function commit(change: (transaction: Transaction) => void): Standpoint {
+  function commit(change: (transaction: Transaction) => void, removesOnly: boolean): Standpoint {
     try {
-      const standpoint = shared.commit(change)
+      const standpoint = shared.commit(change, { removesOnly })
       writer.commit()
       return standpoint
     } catch (error) {
@@ -101,18 +101,22 @@ export function createMeshState(options: MeshStateOptions = {}): MeshState {
       all: listeners.size > 0,
       local: (workload: Workload) => localListeners.size > 0 && isLocal(workload),
     }
-    const standpoint = commit((transaction) =>
-      writer.write(transaction, changed, wanted, (push) => {
-        for (const one of update.services ?? []) push.putService(one)
-        for (const one of update.workloads ?? []) push.putWorkload(one)
-        for (const one of update.addresses ?? []) {
-          if (one.kind === 'workload') push.putWorkload(one.workload)
-          else push.putService(one.service)
-        }
-        for (const one of update.policies ?? []) push.putPolicy(one)
-        for (const key of update.removedAddresses ?? []) push.removeAddress(key)
-        for (const key of update.removedPolicies ?? []) push.removePolicy(key)
-      }),
+    const { workloads, services, addresses, policies } = update
+    const removesOnly = [workloads, services, addresses, policies].every(isEmpty)
+    const standpoint = commit(
+      (transaction) =>
+        writer.write(transaction, changed, wanted, (push) => {
+          for (const one of update.services ?? []) push.putService(one)
+          for (const one of update.workloads ?? []) push.putWorkload(one)
+          for (const one of update.addresses ?? []) {
+            if (one.kind === 'workload') push.putWorkload(one.workload)
+            else push.putService(one.service)
+          }
+          for (const one of update.policies ?? []) push.putPolicy(one)
+          for (const key of update.removedAddresses ?? []) push.removeAddress(key)
+          for (const key of update.removedPolicies ?? []) push.removePolicy(key)
+        }),
+      removesOnly,
     )
     const { signal } = changed
     tell(publishing, { ...standpoint, signal }, onListenerFailure)
@@ -159,6 +163,9 @@ export function createMeshState(options: MeshStateOptions = {}): MeshState {
     usage: () => shared.usage(),
   }
 }
+
+const isEmpty = (list: Iterable<unknown> | undefined): boolean =>
+  list === undefined || (Array.isArray(list) && list.length === 0)
 
 const gibibyte = 2 ** 30
 

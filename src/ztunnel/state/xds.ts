@@ -56,7 +56,8 @@ function applyAddresses(state: MeshState, update: DeltaUpdate, interner: Interne
       }
     }
   }
-  state.apply({ addresses: decoded(), removedAddresses: update.removed })
+  const addresses = update.resources.length === 0 ? [] : decoded()
+  state.apply({ addresses, removedAddresses: update.removed })
   return { rejected }
 }
 
