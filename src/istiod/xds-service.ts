@@ -1,8 +1,10 @@
 // What the control plane serves over xDS, and to whom.
+import type { DescService } from '@bufbuild/protobuf'
 import { type Server, status } from '@grpc/grpc-js'
 import { type AuthenticationRequest, type Authenticator, authenticate, type requestOfCall } from '../ca/index.ts'
 import type { AmbientIndex } from '../discovery/ambient/index.ts'
 import type { MetricsRegistry, Scope } from '../observability/index.ts'
+import { ads, ca, security, workload } from '../proto/index.ts'
 import {
   type AuthenticateCaller,
   createXdsServer,
@@ -12,6 +14,7 @@ import {
   type XdsServer,
   type XdsServerOptions,
 } from '../xds/index.ts'
+import { addReflection } from './reflection.ts'
 import type { DiscoverySettings } from './settings.ts'
 
 export interface XdsServiceOptions {
@@ -26,6 +29,10 @@ export interface XdsServiceOptions {
   readonly metrics: MetricsRegistry
   readonly log: Scope
 }
+
+const certificateService = ca.IstioCertificateService
+/** Of what is in the answers. */
+const resourceFiles = [workload.AddressSchema.file, security.AuthorizationSchema.file]
 
 /** In the order in which they are pushed. */
 export function workloadTypes(index: AmbientIndex): readonly ServedType[] {
@@ -69,13 +76,29 @@ export function createXdsService(options: XdsServiceOptions): XdsService {
     metrics: options.metrics,
     log: options.log,
   })
+  function describe(server: Server, callers: AuthenticateCaller, others: readonly DescService[]): void {
+    const services = [ads.AggregatedDiscoveryService, ...others]
+    addReflection(server, {
+      services: services.map(({ typeName }) => typeName),
+      files: [...services.map(({ file }) => file), ...resourceFiles],
+      authenticate: callers,
+    })
+  }
   return {
     connections: () => xds.connections(),
     pushAll: () => xds.pushAll(),
     disconnect: (connection) => xds.disconnect(connection),
     close: () => xds.close(),
     // Which door a caller came through is known by the server: TLS sockets without a client certificate look like plain ones to grpc-js.
-    addTo: (server) => xds.addTo(server, settings.authenticates.onTls ? authenticated : nobody),
-    addToPlain: (server) => xds.addTo(server, settings.authenticates.onPlaintext ? authenticated : nobody),
+    addTo(server) {
+      const callers = settings.authenticates.onTls ? authenticated : nobody
+      xds.addTo(server, callers)
+      describe(server, callers, settings.servesCertificates ? [certificateService] : [])
+    },
+    addToPlain(server) {
+      const callers = settings.authenticates.onPlaintext ? authenticated : nobody
+      xds.addTo(server, callers)
+      describe(server, callers, [])
+    },
   }
 }
