@@ -190,6 +190,48 @@ suite('the node proxy in its modes', { skip: canRunLab, timeout: 120_000 }, () =
     assert.equal(await proxy.stop(), 0)
   })
 
+  test('source addresses, shared ports, lifetimes and names of the control plane are as the settings say', async () => {
+    await using lab = await createMeshLab({ pods: [client, server], nodes: ['n1', 'n2'] })
+    announcePod(lab, client)
+    announcePod(lab, server, [echo])
+    announceService(lab, echo)
+    const peers: (string | undefined)[] = []
+    await lab.listen('server', 8080, (socket) => {
+      peers.push(socket.remoteAddress)
+      answerBack(socket)
+    })
+    // Under this address the control plane is reached, but its certificate does not carry it.
+    const elsewhere = 'https://10.77.0.99:15012'
+    lab.exec('n1', 'nft', 'add table ip alias')
+    lab.exec('n1', 'nft', 'add chain ip alias out { type nat hook output priority -100; }')
+    lab.exec('n1', 'nft', 'add rule ip alias out ip daddr 10.77.0.99 dnat to 10.77.0.1')
+    const there = { XDS_ADDRESS: elsewhere, CA_ADDRESS: elsewhere }
+    const stranger = lab.launch('n1', { NODE_NAME: 'n1', ...there })
+    await stranger.logged(/10\.77\.0\.99 is not in the cert's list/)
+    assert.equal(await stranger.stop(), 0)
+    const settings = {
+      n1: { ...there, ALT_XDS_HOSTNAME: '10.77.0.1', ALT_CA_HOSTNAME: '10.77.0.1', SECRET_TTL: '30m' },
+      n2: { ENABLE_ORIG_SRC: 'true' },
+    }
+    const threads = { ZTUNNEL_WORKER_THREADS: '2' }
+    const [, required] = await Promise.all([
+      lab.startProxy('n1', { ...threads, ...settings.n1 }),
+      lab.startProxy('n2', { ...threads, ...settings.n2 }),
+    ])
+    const listening = () => lab.exec('server', 'ss', '-Hltn', 'sport = :15008').trim().split('\n').length
+    assert.equal(await exchange(lab, 'client', echoTo, 'kept'), 'kept')
+    assert.deepEqual(peers, [client.ip])
+    assert.equal(listening(), 2)
+    const dump = JSON.parse(await lab.run('n1', 'curl', '-sS', 'http://127.0.0.1:15000/config_dump'))
+    const expires = Date.parse(dump.certificates[0].certChain[0].expirationTime)
+    assert.ok(Math.abs(expires - Date.now() - 1_800_000) < 120_000, `${new Date(expires)}`)
+    assert.equal(await required.stop(), 0)
+    await lab.startProxy('n2', { ...threads, ENABLE_ORIG_SRC: 'false', INPOD_PORT_REUSE: 'false' })
+    assert.equal(listening(), 1)
+    await eventually(async () => (await exchange(lab, 'client', echoTo, 'own').catch(() => '')) === 'own', 'a call')
+    assert.deepEqual(peers, [client.ip, server.ip])
+  })
+
   test('a successor takes over without a moment in which the pod is not served', async () => {
     await using lab = await createMeshLab({ pods: [client, server], nodes: ['n1', 'n2', 'spare'] })
     announcePod(lab, client)
