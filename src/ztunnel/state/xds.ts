@@ -26,8 +26,8 @@ interface DeltaVerdict {
 
 /**
  * Returns the function that applies one response, as a whole. A rejected resource leaves its previous version in force and does not touch
- * the others. Throws as `apply` does when there is no room: then nothing of the response is in force. A policy rejected before any version of it was accepted is enforced as the strictest
- * policy of its action. Resources of other types are ignored.
+ * the others. Throws as `apply` does when there is no room: then nothing of the response is in force. A policy rejected before any
+ * version of it was accepted is enforced as the strictest policy of its action. Resources of other types are ignored.
  */
 export function createDeltaReceiver(state: MeshState): (update: DeltaUpdate) => DeltaVerdict {
   const interner = createInterner()
