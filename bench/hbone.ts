@@ -100,17 +100,22 @@ export async function run(): Promise<Row[]> {
     await delay(restMs)
     const rested = proxies.map((proxy) => proxy.rss())
     const busy = await rssAtConnections(lab, proxies, 1000)
-    const many = await rssWithWorkloads(lab, proxies, 10_000)
     for (const proxy of proxies) await proxy.stop()
+    const fresh = await startProxies(lab, {})
+    await delay(restMs)
+    const few = fresh.map((proxy) => proxy.rss())
+    const many = await rssWithWorkloads(lab, fresh, 10_000)
+    for (const proxy of fresh) await proxy.stop()
     await startProxies(lab, { POOL_MAX_STREAMS_PER_CONNECTION: '1', POOL_UNUSED_RELEASE_TIMEOUT: '1ms' })
     rows.push({
       ...mesh,
       'fresh tunnel/s': await connectionRate(lab, meshed),
-      'RSS MB idle': megabytes(idle),
+      'RSS MB started': megabytes(idle),
       'after load': megabytes(used),
       rested: megabytes(rested),
       '1000 connections': megabytes(busy),
-      '10000 workloads': megabytes(many),
+      'idle, few workloads': megabytes(few),
+      'idle, 10000 workloads': megabytes(many),
     })
     return rows
   } finally {
@@ -263,7 +268,7 @@ async function connectionRate(lab: MeshLab, { pod, ip, echo }: From): Promise<nu
   return Math.round(done / 3)
 }
 
-/** The mesh gets many more workloads; measured once the proxies have taken in the last of them. */
+/** The mesh gets many more workloads; measured once what taking them in needed for a moment is given back. */
 async function rssWithWorkloads(lab: MeshLab, proxies: readonly LabProxy[], count: number): Promise<number[]> {
   for (let index = 0; index < count; index += 1) {
     lab.controlPlane.setWorkload({
@@ -276,11 +281,14 @@ async function rssWithWorkloads(lab: MeshLab, proxies: readonly LabProxy[], coun
       addresses: [Uint8Array.of(10, 99, index >> 8, index & 0xff)],
     })
   }
-  const dump = (node: string) => lab.run(node, 'curl', '-s', 'http://127.0.0.1:15000/config_dump')
+  await delay(restMs)
+  const rss = proxies.map((proxy) => proxy.rss())
+  // Asked afterwards: writing the answer takes more memory than the workloads do.
   for (const node of ['n1', 'n2']) {
-    for (let attempt = 0; attempt < 30 && !(await dump(node)).includes(`"w${count - 1}"`); attempt += 1);
+    const dump = await lab.run(node, 'curl', '-s', 'http://127.0.0.1:15000/config_dump')
+    if (!dump.includes(`"w${count - 1}"`)) throw new Error(`the proxy of ${node} has not got all workloads`)
   }
-  return proxies.map((proxy) => proxy.rss())
+  return rss
 }
 
 async function rssAtConnections(lab: MeshLab, proxies: readonly LabProxy[], count: number): Promise<number[]> {
