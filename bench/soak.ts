@@ -246,6 +246,8 @@ async function takeSamples(
     await delay(15_000)
     // A heap profile begins with a full collection, on each thread: what is left is held.
     await askHeap(lab, '')
+    // What is held without a load says nothing of what grows under it.
+    if (!running()) return
     samples.push(sample(proxies, (performance.now() - startedAt) / 1000))
   }
 }
