@@ -12,6 +12,7 @@ interface Flags {
   readonly detach?: boolean
   readonly check?: boolean
   readonly mesh: boolean
+  readonly trustBundle?: boolean
   readonly sample: boolean
 }
 
@@ -31,6 +32,7 @@ export function create(): Command {
       'verify that the sample works as it should: of the mesh that runs already, or of one started for this and ended again',
     )
     .option('--no-mesh', 'pods and services only')
+    .option('--trust-bundle', 'hand out the roots of the mesh in a ClusterTrustBundle instead of ConfigMaps')
     .option('--no-sample', 'apply nothing when there is no -f')
     .action(async (flags: Flags) => {
       process.exitCode = await run(flags)
@@ -58,6 +60,7 @@ async function run(flags: Flags): Promise<number> {
     stateDir: flags.stateDir,
     nodes: flags.nodes,
     mesh: flags.mesh,
+    trustBundle: flags.trustBundle === true,
     manifests: files.length === 0 ? [] : manifestsOf(files),
     print: (line) => process.stdout.write(`${line}\n`),
     signal: stop.signal,

@@ -23,6 +23,8 @@ export interface InstanceOptions {
   readonly paths: InstancePaths
   readonly nodes: number
   readonly mesh: boolean
+  /** The roots of the mesh are handed out in a ClusterTrustBundle. */
+  readonly trustBundle: boolean
   readonly signal: AbortSignal
   /** A step begins. */
   readonly step: (name: string) => void
@@ -100,6 +102,7 @@ export async function startInstance(options: InstanceOptions): Promise<Instance>
         dnsIP: plan.dnsIP,
         domain,
         mesh: options.mesh,
+        trustBundle: options.trustBundle,
       }),
     )
     step(`nodes: ${plan.nodes.map((node) => node.name).join(', ')}`)

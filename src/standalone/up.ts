@@ -19,6 +19,7 @@ export interface UpOptions {
   readonly stateDir: string
   readonly nodes: number
   readonly mesh: boolean
+  readonly trustBundle: boolean
   readonly manifests: readonly Manifest[]
   readonly print: (line: string) => void
   readonly signal: AbortSignal

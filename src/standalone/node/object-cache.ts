@@ -1,7 +1,7 @@
-// The config maps and secrets that pods of this node refer to, each watched while a pod needs it.
+// The config maps, secrets and trust bundles that pods of this node refer to, watched while a pod needs them.
 import { type KubeObject, type Resource, resources } from '../../api/index.ts'
-import type { Informer, KubeClient } from '../../kube/index.ts'
-import type { ConfigMap, PodSpec, Secret } from './types.ts'
+import type { Informer, KubeClient, ListOptions } from '../../kube/index.ts'
+import type { ClusterTrustBundle, ConfigMap, PodSpec, Secret } from './types.ts'
 
 interface Entry {
   readonly informer: Informer<KubeObject>
@@ -11,18 +11,22 @@ interface Entry {
 export interface ObjectReferences {
   readonly configMaps: ReadonlySet<string>
   readonly secrets: ReadonlySet<string>
+  /** Some trust bundle, which may be named by its signer only. */
+  readonly trustBundles: boolean
 }
 
 /** The names a pod's volumes and variables refer to. */
 export function referencesOf(spec: PodSpec): ObjectReferences {
   const configMaps = new Set<string | undefined>()
   const secrets = new Set<string | undefined>()
+  let trustBundles = false
   for (const volume of spec.volumes ?? []) {
     configMaps.add(volume.configMap?.name)
     secrets.add(volume.secret?.secretName)
     for (const source of volume.projected?.sources ?? []) {
       configMaps.add(source.configMap?.name)
       secrets.add(source.secret?.name)
+      trustBundles ||= source.clusterTrustBundle !== undefined
     }
   }
   for (const container of [...(spec.initContainers ?? []), ...spec.containers]) {
@@ -36,7 +40,7 @@ export function referencesOf(spec: PodSpec): ObjectReferences {
     }
   }
   const named = (names: Set<string | undefined>) => new Set([...names].filter((name) => name !== undefined))
-  return { configMaps: named(configMaps), secrets: named(secrets) }
+  return { configMaps: named(configMaps), secrets: named(secrets), trustBundles }
 }
 
 export class ObjectCache implements AsyncDisposable {
@@ -49,13 +53,12 @@ export class ObjectCache implements AsyncDisposable {
 
   /** Watches what the user (a pod's UID) refers to, calls `changed` on each change, and resolves when all is known once. */
   async use(user: string, namespace: string, spec: PodSpec, changed: () => void): Promise<void> {
-    const { configMaps, secrets } = referencesOf(spec)
+    const { configMaps, secrets, trustBundles } = referencesOf(spec)
     const waits: Promise<void>[] = []
-    const add = (resource: Resource, name: string) => {
-      const key = keyOf(resource, namespace, name)
+    const add = (resource: Resource, key: string, selection: ListOptions) => {
       let entry = this.#entries.get(key)
       if (entry === undefined) {
-        const informer = this.#client.informer(resource, { namespace, fieldSelector: `metadata.name=${name}` })
+        const informer = this.#client.informer(resource, selection)
         const created: Entry = { informer, users: new Map() }
         informer.subscribe(() => {
           for (const notify of created.users.values()) notify()
@@ -66,8 +69,11 @@ export class ObjectCache implements AsyncDisposable {
       entry.users.set(user, changed)
       waits.push(entry.informer.synced)
     }
-    for (const name of configMaps) add(resources.configMaps, name)
-    for (const name of secrets) add(resources.secrets, name)
+    const addNamed = (resource: Resource, name: string) =>
+      add(resource, keyOf(resource, namespace, name), { namespace, fieldSelector: `metadata.name=${name}` })
+    for (const name of configMaps) addNamed(resources.configMaps, name)
+    for (const name of secrets) addNamed(resources.secrets, name)
+    if (trustBundles) add(resources.clusterTrustBundles, allTrustBundles, {})
     await Promise.all(waits)
   }
 
@@ -89,6 +95,10 @@ export class ObjectCache implements AsyncDisposable {
     return this.#get(resources.secrets, namespace, name) as Secret | undefined
   }
 
+  trustBundles(): readonly ClusterTrustBundle[] {
+    return (this.#entries.get(allTrustBundles)?.informer.list() ?? []) as readonly ClusterTrustBundle[]
+  }
+
   #get(resource: Resource, namespace: string, name: string): KubeObject | undefined {
     return this.#entries.get(keyOf(resource, namespace, name))?.informer.get({ namespace, name })
   }
@@ -99,6 +109,8 @@ export class ObjectCache implements AsyncDisposable {
     await Promise.all(entries.map((entry) => entry.informer[Symbol.asyncDispose]()))
   }
 }
+
+const allTrustBundles = resources.clusterTrustBundles.kind
 
 function keyOf(resource: Resource, namespace: string, name: string): string {
   return `${resource.kind}/${namespace}/${name}`

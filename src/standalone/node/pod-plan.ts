@@ -30,6 +30,7 @@ export function sourcesOf(context: NodeContext, place: PodPlace): EnvironmentSou
     resources: context.resources,
     configMap: (name) => context.objects.configMap(namespace, name),
     secret: (name) => context.objects.secret(namespace, name),
+    trustBundles: () => context.objects.trustBundles(),
     token: (audience, seconds) => context.tokens.token(place.pod, audience, seconds),
   }
 }

@@ -22,6 +22,7 @@ export type Node = KubeObject<NodeSpec, NodeStatus>
 export type Service = KubeObject<ServiceSpec>
 export type ConfigMap = KubeObject & Pick<ConfigMapObject, 'data' | 'binaryData'>
 export type Secret = KubeObject & Pick<SecretObject, 'data' | 'type'>
+export type ClusterTrustBundle = KubeObject<{ readonly signerName?: string; readonly trustBundle: string }>
 export interface EndpointSlice extends KubeObject {
   addressType?: string
   endpoints?: Endpoint[]

@@ -1,10 +1,12 @@
 // The files of configMap, secret, downwardAPI and projected volumes.
 import type { ProjectedFile } from './atomic-directory.ts'
 import { ConfigError, type EnvironmentSources, podField, resourceValue } from './environment.ts'
-import type { ConfigMap, Pod, Secret, Volume } from './types.ts'
+import { projectedRoots } from './trust-bundles.ts'
+import type { ClusterTrustBundle, ConfigMap, Pod, Secret, Volume } from './types.ts'
 
 export interface VolumeSources
   extends Pick<EnvironmentSources, 'pod' | 'nodeName' | 'hostIPs' | 'podIPs' | 'resources' | 'configMap' | 'secret'> {
+  trustBundles(): readonly ClusterTrustBundle[]
   /** A bound service account token; the caller renews it in time. */
   token(audience: string | undefined, expirationSeconds: number): Promise<string>
 }
@@ -54,7 +56,7 @@ async function projectionFiles(
   defaultMode: number,
   sources: VolumeSources,
 ): Promise<[string, ProjectedFile][]> {
-  const { configMap, secret, downwardAPI, serviceAccountToken } = projection
+  const { configMap, secret, downwardAPI, serviceAccountToken, clusterTrustBundle } = projection
   if (configMap) {
     const object = sources.configMap(configMap.name ?? '')
     return keyFiles('configmap', configMap, object && configMapBytes(object), defaultMode)
@@ -72,6 +74,14 @@ async function projectionFiles(
         { content: Buffer.from(token), mode: tokenMode(sources.pod, defaultMode), ...owner(sources.pod) },
       ],
     ]
+  }
+  if (clusterTrustBundle) {
+    const { name, signerName, optional, path } = clusterTrustBundle
+    const roots = projectedRoots(clusterTrustBundle, sources.trustBundles())
+    if (roots === undefined && optional !== true) {
+      throw new ConfigError(`clustertrustbundle ${name === undefined ? `of ${signerName}` : `"${name}"`} not found`)
+    }
+    return [[checkedPath(path), { content: Buffer.from(roots ?? ''), mode: defaultMode }]]
   }
   return (downwardAPI?.items ?? []).map((item) => {
     const value = item.fieldRef

@@ -3,8 +3,9 @@ import { lstat, mkdtemp, readFile, readlink, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import test, { after } from 'node:test'
+import type { ClusterTrustBundleProjection } from 'kubernetes-types/core/v1.js'
 import { writeDirectory } from './atomic-directory.ts'
-import type { PodSpec, Volume } from './types.ts'
+import type { ClusterTrustBundle, PodSpec, Volume } from './types.ts'
 import { type VolumeSources, volumeFiles } from './volume-files.ts'
 import { containerMounts, prepareVolumes } from './volumes.ts'
 
@@ -12,6 +13,18 @@ const directory = await mkdtemp(join(tmpdir(), 'h-volumes-'))
 after(() => rm(directory, { recursive: true }))
 
 const file = (text: string) => ({ content: Buffer.from(text), mode: 0o640 })
+const root = (body: string) => `-----BEGIN CERTIFICATE-----\n${body}\n-----END CERTIFICATE-----`
+const bundle = (
+  name: string,
+  signerName: string | undefined,
+  roots: readonly string[],
+  labels: Readonly<Record<string, string>> = {},
+): ClusterTrustBundle => ({
+  apiVersion: 'certificates.k8s.io/v1beta1',
+  kind: 'ClusterTrustBundle',
+  metadata: { name, labels },
+  spec: { ...(signerName === undefined ? {} : { signerName }), trustBundle: `a comment\n${roots.join('\n')}\n` },
+})
 const sources: VolumeSources = {
   pod: { apiVersion: 'v1', kind: 'Pod', metadata: { name: 'p', namespace: 'shop' }, spec: { containers: [] } },
   nodeName: 'n',
@@ -22,6 +35,11 @@ const sources: VolumeSources = {
     name === 'cfg' ? { apiVersion: 'v1', kind: 'ConfigMap', metadata: { name }, data: { a: 'A', b: 'B' } } : undefined,
   secret: (name) =>
     name === 'key' ? { apiVersion: 'v1', kind: 'Secret', metadata: { name }, data: { k: 'Sw==' } } : undefined,
+  trustBundles: () => [
+    bundle('example.com:mesh:one', 'example.com/mesh', [root('AAAA'), root('BBBB')], { team: 'a' }),
+    bundle('example.com:mesh:two', 'example.com/mesh', [root('BBBB'), root('CCCC')]),
+    bundle('other', undefined, [root('DDDD')]),
+  ],
   token: async (audience) => `token for ${audience}`,
 }
 const textsOf = async (volume: Volume) =>
@@ -78,6 +96,21 @@ test('a projected volume joins its sources', async () => {
     },
   }
   assert.deepEqual(await textsOf(volume), { token: 'token for istio-ca', k: 'K', ns: 'shop' })
+})
+
+test('trust bundles are projected by name, or by signer and labels, each root once', async () => {
+  const rootsOf = async (clusterTrustBundle: Omit<ClusterTrustBundleProjection, 'path'>) => {
+    const projected = { sources: [{ clusterTrustBundle: { ...clusterTrustBundle, path: 'roots.pem' } }] }
+    const { 'roots.pem': text = '' } = await textsOf({ name: 'v', projected })
+    return [...text.matchAll(/-----\n(\w+)\n-----END CERTIFICATE-----\n/g)].map(([, body]) => body)
+  }
+  assert.deepEqual(await rootsOf({ name: 'other' }), ['DDDD'])
+  const signerName = 'example.com/mesh'
+  assert.deepEqual(await rootsOf({ signerName, labelSelector: {} }), ['AAAA', 'BBBB', 'CCCC'])
+  assert.deepEqual(await rootsOf({ signerName, labelSelector: { matchLabels: { team: 'a' } } }), ['AAAA', 'BBBB'])
+  await assert.rejects(rootsOf({ signerName }), /clustertrustbundle of example\.com\/mesh not found/)
+  await assert.rejects(rootsOf({ name: 'none' }), /clustertrustbundle "none" not found/)
+  assert.deepEqual(await rootsOf({ name: 'none', optional: true }), [])
 })
 
 test('a missing object and a path that leaves the volume are refused', async () => {

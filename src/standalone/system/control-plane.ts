@@ -1,12 +1,12 @@
 // The control plane, with the names, ports and rights that Istio's charts give it.
 import type { KubeObject } from '../../api/index.ts'
 import type { SystemSettings } from './manifests.ts'
-import { accountWithRules, fromField, object, read, tolerations } from './objects.ts'
+import { accountWithRules, fromField, object, type Rule, read, tolerations } from './objects.ts'
 
 const namespace = 'istio-system'
 const labels = { app: 'istiod', istio: 'pilot', 'istio.io/rev': 'default' }
 
-export function controlPlane({ lateen, domain }: SystemSettings): KubeObject[] {
+export function controlPlane({ lateen, domain, trustBundle }: SystemSettings): KubeObject[] {
   const mesh = `defaultConfig:\n  discoveryAddress: istiod.${namespace}.svc:15012\nrootNamespace: ${namespace}\ntrustDomain: ${domain}\n`
   return [
     ...accountWithRules('istiod', namespace, [
@@ -39,6 +39,7 @@ export function controlPlane({ lateen, domain }: SystemSettings): KubeObject[] {
       { apiGroups: ['authorization.k8s.io'], resources: ['subjectaccessreviews'], verbs: ['create'] },
       { apiGroups: ['coordination.k8s.io'], resources: ['leases'], verbs: [...read, 'create', 'update', 'patch'] },
       { apiGroups: ['apps'], resources: ['deployments', 'daemonsets'], verbs: read },
+      ...(trustBundle ? trustBundleRights : []),
     ]),
     object(
       'rbac.authorization.k8s.io/v1',
@@ -123,6 +124,7 @@ export function controlPlane({ lateen, domain }: SystemSettings): KubeObject[] {
                     { name: 'PILOT_ENABLE_AMBIENT', value: 'true' },
                     { name: 'CA_TRUSTED_NODE_ACCOUNTS', value: `${namespace}/ztunnel` },
                     { name: 'CLUSTER_ID', value: 'Kubernetes' },
+                    ...(trustBundle ? [{ name: 'ENABLE_CLUSTER_TRUST_BUNDLE_API', value: 'true' }] : []),
                   ],
                   securityContext: { allowPrivilegeEscalation: false },
                   volumeMounts: [
@@ -139,6 +141,21 @@ export function controlPlane({ lateen, domain }: SystemSettings): KubeObject[] {
     ),
   ]
 }
+
+/** To write the bundle, and to say that its roots are those of the signer. */
+const trustBundleRights: readonly Rule[] = [
+  {
+    apiGroups: ['certificates.k8s.io'],
+    resources: ['clustertrustbundles'],
+    verbs: [...read, 'create', 'update', 'patch'],
+  },
+  {
+    apiGroups: ['certificates.k8s.io'],
+    resources: ['signers'],
+    resourceNames: ['istio.io/istiod-ca'],
+    verbs: ['attest'],
+  },
+]
 
 /** The token by which a part of the mesh proves its service account to the control plane. */
 export const istioToken = {

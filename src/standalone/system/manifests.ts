@@ -18,6 +18,8 @@ export interface SystemSettings {
   readonly domain: string
   /** Without the mesh there are only pods and services. */
   readonly mesh: boolean
+  /** The roots of the mesh are handed out in a ClusterTrustBundle instead of a ConfigMap in each namespace. */
+  readonly trustBundle: boolean
 }
 
 /** In the order in which they are to be applied. */

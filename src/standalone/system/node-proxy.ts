@@ -8,7 +8,7 @@ const name = 'ztunnel'
 const namespace = 'istio-system'
 const graceSeconds = 30
 
-export function nodeProxy({ lateen, runDirectory, domain }: SystemSettings): KubeObject[] {
+export function nodeProxy({ lateen, runDirectory, domain, trustBundle }: SystemSettings): KubeObject[] {
   const address = `istiod.${namespace}.svc:15012`
   const env = [
     fromField('NODE_NAME', 'spec.nodeName'),
@@ -72,11 +72,18 @@ export function nodeProxy({ lateen, runDirectory, domain }: SystemSettings): Kub
                   ],
                 },
               ],
-              volumes: [istioToken, { name: 'istiod-ca-cert', configMap: { name: 'istio-ca-root-cert' } }],
+              volumes: [istioToken, { name: 'istiod-ca-cert', ...roots(trustBundle) }],
             },
           },
         },
       },
     ),
   ]
+}
+
+/** What the control plane hands out its roots in. */
+function roots(trustBundle: boolean) {
+  if (!trustBundle) return { configMap: { name: 'istio-ca-root-cert' } }
+  const clusterTrustBundle = { name: 'istio.io:istiod-ca:root-cert', path: 'root-cert.pem' }
+  return { projected: { sources: [{ clusterTrustBundle }] } }
 }
