@@ -48,8 +48,9 @@ function configure(fd: number, options: SocketOptions): boolean {
 
 function setTransparent(fd: number, v6: boolean, required: boolean): boolean {
   try {
-    if (v6) setOption(fd, c.SOL_IPV6, c.IPV6_TRANSPARENT, 1)
-    setOption(fd, c.SOL_IP, c.IP_TRANSPARENT, 1)
+    const failed = 'failed to make the socket transparent: is CAP_NET_ADMIN missing?'
+    if (v6) setOption(fd, c.SOL_IPV6, c.IPV6_TRANSPARENT, 1, failed)
+    setOption(fd, c.SOL_IP, c.IP_TRANSPARENT, 1, failed)
     return true
   } catch (error) {
     if (required) throw error

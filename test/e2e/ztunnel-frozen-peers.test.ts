@@ -106,3 +106,41 @@ suite('peers that are frozen or gone', { skip: canRunLab, timeout: 240_000 }, ()
     lab.exec('outsider', 'ip', 'link', 'set', 'eth0', 'up')
   })
 })
+
+test('bytes that are not acknowledged end a connection at the user timeout, where there is one', {
+  skip: canRunLab,
+  timeout: 60_000,
+}, async () => {
+  const patient = { name: 'patient', ip: '10.77.2.4', node: 'n2' }
+  await using lab = await createMeshLab({ pods: [client, patient, outsider], nodes: ['n1', 'n2'] })
+  for (const pod of [client, patient]) announcePod(lab, pod)
+  const atServer: net.Socket[] = []
+  await lab.listen('outsider', 8080, (socket) => {
+    ignoreErrors(socket)
+    atServer.push(socket)
+    socket.pipe(socket)
+  })
+  const env = { KEEPALIVE_TIME: '1s', KEEPALIVE_INTERVAL: '1s', KEEPALIVE_RETRIES: '2' }
+  const [proxy] = await Promise.all([
+    lab.startProxy('n1', { ...env, USER_TIMEOUT_ENABLED: 'true' }),
+    lab.startProxy('n2', env),
+  ])
+  const [limited, endless] = await Promise.all(
+    ['client', 'patient'].map(async (pod) => {
+      const socket = await lab.connect(pod, { ip: outsider.ip, port: 8080 })
+      ignoreErrors(socket)
+      assert.equal(await say(socket, 'one'), 'one')
+      return socket
+    }),
+  )
+  assert.ok(limited !== undefined && endless !== undefined)
+  const closed = timeToClose(limited)
+  lab.exec('outsider', 'ip', 'link', 'set', 'eth0', 'down')
+  // Keepalive looks after connections at rest only; these have something under way.
+  for (const socket of [limited, endless]) socket.write('two')
+  const took = await closed
+  assert.ok(took > 2000 && took < 15_000, `${took}`)
+  await proxy.logged(/connection complete.*dst\.addr=10\.77\.2\.3:8080.*direction="outbound"/)
+  assert.equal(endless.destroyed, false)
+  for (const socket of [endless, ...atServer]) socket.destroy()
+})

@@ -46,6 +46,8 @@ export interface MeshLab extends AsyncDisposable {
 export interface LaunchOptions {
   /** A file for the standard output, which is then not among what `log` gives. */
   readonly stdout?: string
+  /** Capabilities that the process does not have, as setpriv names them: `net_admin`. */
+  readonly without?: readonly string[]
 }
 
 /** Every pod and node has an IPv6 address beside its IPv4 address 10.77.a.b: fd77::a:b. */
@@ -264,9 +266,12 @@ table ${family} mesh {
 `
 }
 
-function launch(namespace: string, env: Record<string, string>, { stdout }: LaunchOptions): LabProxy {
+function launch(namespace: string, env: Record<string, string>, { stdout, without = [] }: LaunchOptions): LabProxy {
   const output = stdout === undefined ? 'pipe' : openSync(stdout, 'w')
-  const command = ['netns', 'exec', namespace, process.execPath, join(root, 'bin/lateen.js'), 'ztunnel']
+  const dropped = without.map((capability) => `-${capability}`).join()
+  const confined = dropped === '' ? [] : ['setpriv', `--bounding-set=${dropped}`, `--inh-caps=${dropped}`]
+  const program = [process.execPath, join(root, 'bin/lateen.js'), 'ztunnel']
+  const command = ['netns', 'exec', namespace, ...confined, ...program]
   const child = spawn('ip', command, {
     env: { PATH: process.env.PATH ?? '', ...env },
     stdio: ['ignore', output, 'pipe'],
