@@ -30,6 +30,8 @@ export interface RelayObserver {
 export interface RelayOutcome {
   /** What broke the relay; absent after a normal end, and after a reset by either side, which is one. */
   readonly error?: Error
+  /** The end that broke; absent after an abort. */
+  readonly brokenEnd?: 'first' | 'second'
 }
 
 export interface Relay {
@@ -51,15 +53,15 @@ export function relay(first: RelayEnd, second: RelayEnd, observer?: RelayObserve
   const counts: RelayCounts = { firstToSecond: 0, secondToFirst: 0 }
   const { promise: done, resolve } = Promise.withResolvers<RelayOutcome>()
   let open = 2
-  let failure: Error | undefined
+  let outcome: RelayOutcome = {}
   let aborted = false
 
   const closed = () => {
     open -= 1
-    if (open === 0) resolve(failure === undefined ? {} : { error: failure })
+    if (open === 0) resolve(outcome)
   }
-  watch(first, second)
-  watch(second, first)
+  watch(first, second, 'first')
+  watch(second, first, 'second')
   copy(first, second, (bytes) => {
     counts.firstToSecond += bytes
     observer?.firstToSecond(bytes)
@@ -70,10 +72,10 @@ export function relay(first: RelayEnd, second: RelayEnd, observer?: RelayObserve
   })
 
   /** Follows one side to its close, and passes a broken side on to the other. */
-  function watch(side: RelayEnd, other: RelayEnd): void {
+  function watch(side: RelayEnd, other: RelayEnd, brokenEnd: 'first' | 'second'): void {
     const { stream } = side
     stream.on('error', (error: NodeJS.ErrnoException) => {
-      if (!aborted && failure === undefined && !ordinary.has(error.code ?? '')) failure = error
+      if (!aborted && outcome.error === undefined && !ordinary.has(error.code ?? '')) outcome = { error, brokenEnd }
     })
     const onClose = () => {
       const whole = stream.readableEnded && stream.writableFinished && side.broken?.() !== true
@@ -93,7 +95,7 @@ export function relay(first: RelayEnd, second: RelayEnd, observer?: RelayObserve
     abort(error) {
       if (open === 0 || aborted) return
       aborted = true
-      failure = error
+      outcome = { error }
       first.reset()
       second.reset()
     },

@@ -16,8 +16,18 @@ export class ConnectionError extends Error {
 export function describeFailure(error: unknown): ConnectionFailure {
   if (error instanceof ConnectionError) return { flag: error.flag, error: error.message }
   if (error instanceof HboneError) return describeTunnelFailure(error)
-  return { flag: 'CONNECT', error: error instanceof Error ? error.message : String(error) }
+  const message = error instanceof Error ? error.message : String(error)
+  return { flag: 'CONNECT', error: isSystemError(error) ? errorTexts.io(message) : message }
 }
+
+/** What broke a connection while its bytes were carried: the client (the first end) on the way out, the destination on the way back. */
+export function describeBreak(error: Error, brokenEnd: 'first' | 'second' | undefined): ConnectionFailure {
+  if (brokenEnd === undefined) return describeFailure(error)
+  const cause = isSystemError(error) ? errorTexts.io(error.message) : errorTexts.http2(error.message)
+  return { flag: 'CONNECT', error: brokenEnd === 'first' ? errorTexts.send(cause) : errorTexts.receive(cause) }
+}
+
+const isSystemError = (error: unknown): boolean => error instanceof Error && 'syscall' in error
 
 function describeTunnelFailure({ code, status, message }: HboneError): ConnectionFailure {
   switch (code) {

@@ -5,7 +5,7 @@ import { type RelayEnd, relay } from '../../hbone/index.ts'
 import { resetSocket } from '../../linux/index.ts'
 import type { AuthorizationDecision, AuthorizationRequest } from '../decisions/index.ts'
 import { type ConnectionFacts, type ConnectionFailure, type ConnectionReports, errorTexts } from '../telemetry/index.ts'
-import { ConnectionError, describeFailure } from './errors.ts'
+import { ConnectionError, describeBreak, describeFailure } from './errors.ts'
 import type { ConnectionTracker } from './tracker.ts'
 import type { LiveConnection } from './types.ts'
 
@@ -13,7 +13,7 @@ export const tcpEnd = (stream: Socket): RelayEnd => ({ stream, reset: () => rese
 
 export interface Upstream {
   readonly end: RelayEnd
-  /** Of an outbound tunnel. */
+  /** Of an outbound tunnel; of one inside another those of both. */
   readonly peerChain?: readonly X509Certificate[]
   /** What the far end of a tunnel inside a tunnel told about itself. */
   readonly remoteDestination?: ConnectionFacts['remoteDestination']
@@ -78,8 +78,8 @@ export async function forward(
       secondToFirst: (bytes) => report.sent(bytes),
     })
     cutRelay = running.abort
-    const { error } = await running.done
-    report.close(error === undefined ? undefined : describeFailure(error))
+    const { error, brokenEnd } = await running.done
+    report.close(error === undefined ? undefined : describeBreak(error, brokenEnd))
   } catch (error) {
     const { aborted, reason } = connecting.signal
     const failure = describeFailure(cutBy ?? (aborted ? reason : error))

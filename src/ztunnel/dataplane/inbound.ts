@@ -20,18 +20,13 @@ import {
 import type { Identity, SocketAddress, Workload } from '../model.ts'
 import { errorTexts, type ResponseFlag } from '../telemetry/index.ts'
 import { authorizeConnection } from './authorization.ts'
+import { addressesOf } from './client.ts'
+import { connectApplication } from './connect-application.ts'
 import { decide } from './decide.ts'
 import { describeFailure } from './errors.ts'
-import { forward, tcpEnd } from './forward.ts'
-import {
-  connectOptions,
-  credentialsOf,
-  illegalPorts,
-  type PodContext,
-  peerCheck,
-  servedIdentity,
-} from './pod-context.ts'
-import { connectTcp, destinationOf, remoteAddressOf, watchPaused } from './sockets.ts'
+import { forward } from './forward.ts'
+import { credentialsOf, illegalPorts, type PodContext, peerCheck, servedIdentity } from './pod-context.ts'
+import { watchPaused } from './sockets.ts'
 import { onStop } from './stop-listeners.ts'
 
 type ConnectDecision = Extract<InboundDecision, { kind: 'connect' }>
@@ -46,13 +41,9 @@ export interface InboundOptions {
 /** Serves a tunnel connection. Never rejects; resolves when the handshake is over and its tunnels go on by themselves. */
 export async function serveInbound(context: PodContext, socket: Socket, options: InboundOptions): Promise<void> {
   const { services, stopping } = context
-  socket.on('error', () => undefined)
-  const from = remoteAddressOf(socket)
-  const to = destinationOf(socket)
-  if (from === undefined || to === undefined) {
-    socket.destroy()
-    return
-  }
+  const addresses = addressesOf(socket)
+  if (addresses === undefined) return
+  const { from, to } = addresses
   services.metrics.socketsOpen.with({ reporter: 'destination' }).inc()
   socket.once('close', () => services.metrics.socketsOpen.with({ reporter: 'destination' }).dec())
   const gone = new AbortController()
@@ -92,7 +83,8 @@ export async function serveInbound(context: PodContext, socket: Socket, options:
   } catch (error) {
     socket.destroy()
     const failure = describeFailure(error)
-    const text = failure.flag === 'TLS_FAILURE' ? errorTexts.tlsHandshake(messageOf(error)) : failure.error
+    const inHandshake = failure.flag === 'TLS_FAILURE' || failure.flag === 'CERT_REVOKED'
+    const text = inHandshake ? errorTexts.tlsHandshake(messageOf(error)) : failure.error
     services.reports.deny({ reporter: 'destination', src: from, dst: to }, { flag: failure.flag, error: text })
   } finally {
     endWatch()
@@ -201,21 +193,10 @@ async function carry(
         authorizeConnection(context, { ...about, destinationWorkload: local }, request.headers.traceparent),
       clientGone: request.signal,
       async connectUpstream(signal) {
-        const keep = preserveSource && decision.preserveSource
-        const socket = await connectTcp(
-          decision.connectTo,
-          {
-            ...connectOptions(context),
-            ...(keep ? { sourceIp: from.ip } : {}),
-            onSourceLost: (error) =>
-              services.log.warn('cannot keep the source address', { error: describeFailure(error).error }),
-          },
-          signal,
-        )
-        if (decision.proxyProtocol !== undefined) {
-          socket.write(encodeProxyHeader({ source: from, ...decision.proxyProtocol }))
-        }
-        return { end: tcpEnd(socket) }
+        const { connectTo: to, proxyProtocol } = decision
+        const header = proxyProtocol && encodeProxyHeader({ source: from, ...proxyProtocol })
+        const keepSource = preserveSource && decision.preserveSource
+        return { end: await connectApplication(context, { to, from, keepSource, header }, signal) }
       },
       acceptClient: () => request.accept(responseHeaders(local, 200, options.baggage)),
       refuseClient: ({ flag }) => request.reject(flag === 'DENY' ? 401 : 503),

@@ -5,12 +5,11 @@ import { connectHeaders, type OutboundDecision, routeOutbound, type Target } fro
 import type { SocketAddress, Workload } from '../model.ts'
 import { formatAddress } from '../state/address.ts'
 import type { ConnectionFacts } from '../telemetry/index.ts'
+import { addressesOf, type Client, type ClientAddresses, serveClient } from './client.ts'
 import { decide } from './decide.ts'
-import { describeFailure } from './errors.ts'
 import { forward, tcpEnd, type Upstream } from './forward.ts'
 import { connectOptions, illegalPorts, type PodContext } from './pod-context.ts'
-import { connectTcp, destinationOf, remoteAddressOf, watchPaused } from './sockets.ts'
-import { onStop } from './stop-listeners.ts'
+import { connectTcp } from './sockets.ts'
 import { openInnerTunnel, openTunnel } from './tunnels.ts'
 import type { LiveConnection } from './types.ts'
 
@@ -18,74 +17,48 @@ type RoutedDecision = Exclude<OutboundDecision, { kind: 'refuse' }>
 
 /** Serves a captured connection. Never rejects; the socket is closed in the end. */
 export async function serveOutbound(context: PodContext, socket: Socket): Promise<void> {
-  socket.on('error', () => undefined)
-  const from = remoteAddressOf(socket)
-  const to = destinationOf(socket)
-  if (from === undefined || to === undefined) {
-    socket.destroy()
-    return
-  }
-  await carryOutbound(context, socket, from, to)
+  const addresses = addressesOf(socket)
+  if (addresses !== undefined) await carryOutbound(context, socket, addresses)
 }
 
 /** Carries a client's connection to where it wants to go. The socket is paused; nothing of it has been read. */
-export async function carryOutbound(
-  context: PodContext,
-  socket: Socket,
-  from: SocketAddress,
-  to: SocketAddress,
-): Promise<void> {
-  const { services, options, pod, stopping } = context
-  services.metrics.socketsOpen.with({ reporter: 'source' }).inc()
-  const gone = new AbortController()
-  const endWatch = watchPaused(socket, () => gone.abort(new Error('client gone')))
-  const endStop = onStop(stopping, () => gone.abort(stopping.reason))
-  try {
-    const wait = { timeoutMs: options.localWorkloadTimeoutMs, signal: gone.signal }
-    const source = await services.state.waitForLocalWorkload(pod, wait)
-    const decision = await decide(
-      context,
-      (view) =>
-        routeOutbound(
-          view,
-          { source, from, to },
-          {
-            network: options.network,
-            hbonePort: options.ports.hbone,
-            illegalPorts: illegalPorts(options),
-            random: services.random,
-          },
-        ),
-      { unanswered: 'fail', signal: gone.signal },
-    )
-    if (decision.kind === 'refuse') {
-      services.reports.deny({ reporter: 'source', src: from, dst: to }, { error: decision.error, flag: 'CONNECT' })
-      socket.destroy()
-      return
-    }
-    const address = await resolveTarget(context, decision.target, source)
-    await forward(
-      {
-        facts: factsOf(decision, { source, from, address }),
-        live: liveOf(decision, { from, to, address }),
-        clientGone: gone.signal,
-        connectUpstream: (signal) => connectUpstream(context, { decision, source, from, address }, signal),
-        acceptClient() {
-          endWatch()
-          return tcpEnd(socket)
+export async function carryOutbound(context: PodContext, socket: Socket, addresses: ClientAddresses): Promise<void> {
+  await serveClient(context, socket, { ...addresses, reporter: 'source' }, (client) => carry(context, client))
+}
+
+async function carry(context: PodContext, client: Client): Promise<void> {
+  const { services, options, pod } = context
+  const { from, to, gone } = client
+  const wait = { timeoutMs: options.localWorkloadTimeoutMs, signal: gone }
+  const source = await services.state.waitForLocalWorkload(pod, wait)
+  const decision = await decide(
+    context,
+    (view) =>
+      routeOutbound(
+        view,
+        { source, from, to },
+        {
+          network: options.network,
+          hbonePort: options.ports.hbone,
+          illegalPorts: illegalPorts(options),
+          random: services.random,
         },
-        refuseClient: () => socket.destroy(),
-      },
-      { tracker: context.tracker, reports: services.reports },
-    )
-  } catch (error) {
-    services.reports.deny({ reporter: 'source', src: from, dst: to }, describeFailure(error))
-    socket.destroy()
-  } finally {
-    endWatch()
-    endStop()
-    services.metrics.socketsOpen.with({ reporter: 'source' }).dec()
-  }
+      ),
+    { unanswered: 'fail', signal: gone },
+  )
+  if (decision.kind === 'refuse') return client.deny({ error: decision.error, flag: 'CONNECT' })
+  const address = await resolveTarget(context, decision.target, source)
+  await forward(
+    {
+      facts: factsOf(decision, { source, from, address }),
+      live: liveOf(decision, { from, to, address }),
+      clientGone: gone,
+      connectUpstream: (signal) => connectUpstream(context, { decision, source, from, address }, signal),
+      acceptClient: client.accept,
+      refuseClient: client.close,
+    },
+    { tracker: context.tracker, reports: services.reports },
+  )
 }
 
 async function resolveTarget({ services }: PodContext, target: Target, source: Workload): Promise<SocketAddress> {
@@ -126,8 +99,7 @@ async function connectUpstream(context: PodContext, route: Route, signal: AbortS
     },
     signal,
   )
-  const peerChain = tunnel.peer.chain
-  if (decision.kind === 'hbone') return { end: tunnel, peerChain }
+  if (decision.kind === 'hbone') return { end: tunnel, peerChain: tunnel.peer.chain }
   try {
     const inner = await openInnerTunnel(
       context,
@@ -140,6 +112,7 @@ async function connectUpstream(context: PodContext, route: Route, signal: AbortS
       },
       signal,
     )
+    const peerChain = [...tunnel.peer.chain, ...inner.peerChain]
     if (inner.baggage === undefined) return { end: inner.tunnel, peerChain }
     const remoteDestination = {
       baggage: inner.baggage,

@@ -47,5 +47,10 @@ export async function credentialsOf(context: PodContext, identity: Identity): Pr
 
 /** A check of the peer's identity, with revocation before it. */
 export function peerCheck({ services }: PodContext, reporter: Reporter, check: PeerCheck): PeerCheck {
-  return (peer) => services.revocations?.check(reporter, peer.chain) ?? check(peer)
+  return (peer) => {
+    const revoked = services.revocations?.check(peer.chain)
+    if (revoked === undefined) return check(peer)
+    services.metrics.crlRejections.with({ reporter }).inc()
+    return revoked
+  }
 }

@@ -1,6 +1,6 @@
 // The proxy of one pod: its listeners and everything that goes through them.
 import type { Socket } from 'node:net'
-import { createTunnelPool, type TunnelServerConnection } from '../../hbone/index.ts'
+import { createTunnelPool, type PeerCertificate, type TunnelServerConnection } from '../../hbone/index.ts'
 import type { NetworkNamespace } from '../../linux/index.ts'
 import type { PodInfo } from '../model.ts'
 import { formatAddress } from '../state/address.ts'
@@ -116,11 +116,10 @@ export async function startPodProxy(given: PodProxyOptions): Promise<PodProxy> {
 
   const { revocations } = services
   const endRevocations = revocations?.subscribe(() => {
-    tracker.cutRevoked((chain) => revocations.check('destination', chain) !== undefined)
-    pool.cut(({ chain }) => revocations.check('source', chain) !== undefined)
-    for (const server of servers) {
-      if (revocations.check('destination', server.peer.chain) !== undefined) server.destroy()
-    }
+    const isRevoked = ({ chain }: Pick<PeerCertificate, 'chain'>) => revocations.check(chain) !== undefined
+    tracker.cutRevoked((chain) => isRevoked({ chain }))
+    pool.cut(isRevoked)
+    for (const server of servers) if (isRevoked(server.peer)) server.destroy()
   })
 
   const stop = (reason: string) => {

@@ -1,5 +1,6 @@
 // Opens the tunnels that outbound decisions ask for: pooled connections, and a tunnel inside a tunnel for other networks.
-import { expectOneOf, openTunnelConnection, type Tunnel, type TunnelConnection } from '../../hbone/index.ts'
+import type { X509Certificate } from 'node:crypto'
+import { expectOneOf, HboneError, openTunnelConnection, type Tunnel, type TunnelConnection } from '../../hbone/index.ts'
 import { type Baggage, identityOf, parseBaggage, parseSpiffeId, spiffeId } from '../decisions/index.ts'
 import type { Identity, SocketAddress, Workload } from '../model.ts'
 import { formatAddress } from '../state/address.ts'
@@ -40,7 +41,7 @@ async function openConnection(
     throw new ConnectionError('NETWORK_POLICY', errorTexts.hboneConnectTimeout('deadline has elapsed'))
   })
   const { http2, allowTls12, groups } = context.options
-  return openTunnelConnection(
+  const connection = await openTunnelConnection(
     socket,
     {
       http2,
@@ -54,10 +55,21 @@ async function openConnection(
     },
     signal,
   )
+  refuseRevoked(context, connection)
+  return connection
+}
+
+/** What is revoked between the handshake and the moment from which a connection is looked at when lists change. */
+function refuseRevoked({ services }: PodContext, connection: TunnelConnection): void {
+  const revoked = services.revocations?.check(connection.peer.chain)
+  if (revoked === undefined) return
+  connection.destroy()
+  throw new HboneError('PEER_IDENTITY', revoked)
 }
 
 export interface InnerTunnel {
   readonly tunnel: Tunnel
+  readonly peerChain: readonly X509Certificate[]
   readonly peerIdentity?: Identity
   readonly baggage?: Baggage
 }
@@ -86,11 +98,13 @@ export async function openInnerTunnel(
   )
   try {
     const tunnel = await connection.connect({ authority: target.authority, headers: target.headers }, signal)
+    refuseRevoked(context, connection)
     tunnel.stream.once('close', () => connection.closeGracefully())
     const peerIdentity = connection.peer.spiffeIds.map(parseSpiffeId).find((identity) => identity !== undefined)
     const { baggage } = tunnel.headers
     return {
       tunnel,
+      peerChain: connection.peer.chain,
       ...(peerIdentity === undefined ? {} : { peerIdentity }),
       ...(baggage === undefined ? {} : { baggage: parseBaggage([baggage]) }),
     }

@@ -7,7 +7,7 @@ import type { TraceContext } from '../decisions/index.ts'
 import type { Identity, PodInfo, SocketAddress, Workload } from '../model.ts'
 import type { OnDemandAddresses } from '../on-demand/index.ts'
 import type { MeshFollower } from '../state/index.ts'
-import type { ConnectionReports, Reporter, ZtunnelMetrics } from '../telemetry/index.ts'
+import type { ConnectionReports, ZtunnelMetrics } from '../telemetry/index.ts'
 
 export interface DataPlaneOptions {
   readonly network: string
@@ -68,14 +68,14 @@ export interface DataPlaneServices {
   credentials(identity: Identity): Promise<TlsCredentials>
   readonly revocations?: {
     /** Why a peer's chain is refused although it verifies; undefined when it is not. */
-    check(reporter: Reporter, chain: readonly X509Certificate[]): string | undefined
+    check(chain: readonly X509Certificate[]): string | undefined
     /** Calls the listener when what is revoked has changed. Returns the function that ends it. */
     subscribe(listener: () => void): () => void
   }
   /** An address of a workload known by host name only. */
   resolveHostname(workload: Workload, family: 4 | 6, source: Workload): Promise<string>
   readonly reports: ConnectionReports
-  readonly metrics: Pick<ZtunnelMetrics, 'socketsOpen'>
+  readonly metrics: Pick<ZtunnelMetrics, 'socketsOpen' | 'crlRejections'>
   readonly dns?: DnsAnswerer
   readonly log: Scope
   /** Policy decisions. */

@@ -46,10 +46,9 @@ export function createDataPlaneServices(config: WorkerConfig, sources: WorkerSou
       ? {}
       : {
           revocations: {
-            check(reporter, chain) {
+            check(chain) {
               const verdict = revocations.check(chain, authorities.list())
               if (verdict.kind === 'good') return undefined
-              metrics.crlRejections.with({ reporter }).inc()
               return verdict.kind === 'revoked' ? errorTexts.revoked : verdict.reason
             },
             subscribe: revocations.subscribe,
