@@ -34,3 +34,28 @@ test('a setting that cannot be read ends the start and is named', () => {
   assert.equal(status, 1)
   assert.match(stderr, /PROXY_MODE must be one of dedicated, shared/)
 })
+
+/** Sends the process SIGTERM as soon as it has any handler for it. */
+const hasty = `
+  const { on } = process
+  process.on = (name, ...more) => {
+    on.call(process, name, ...more)
+    if (name !== 'SIGTERM' || process.execArgv.length > 0) return process
+    process.on = on
+    process.kill(process.pid, 'SIGTERM')
+    return process
+  }`
+
+test('the first process of a container that is ended while it loads ends', {
+  skip: process.platform === 'linux' && process.getuid?.() === 0 ? false : 'a process namespace needs root',
+}, () => {
+  const preload = `--import=data:text/javascript,${encodeURIComponent(hasty)}`
+  const command = ['--pid', '--fork', '--kill-child', process.execPath, program, 'ztunnel']
+  const { status, stdout } = spawnSync('unshare', command, {
+    encoding: 'utf8',
+    timeout: 30_000,
+    killSignal: 'SIGKILL',
+    env: { PATH: process.env.PATH ?? '', NODE_OPTIONS: preload },
+  })
+  assert.deepEqual([status, stdout], [143, ''])
+})

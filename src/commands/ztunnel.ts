@@ -43,7 +43,7 @@ export function create(): Command {
         process.exitCode = 1
         return
       }
-      restartWithHeapFlags(heapFlags, { MALLOC_ARENA_MAX: '2' })
+      await restartWithHeapFlags(heapFlags, { MALLOC_ARENA_MAX: '2' })
       const config = loadConfig(processInputs(process.env))
       const logging = createLogging({
         format: config.logFormat === 'json' ? formatJson('message') : formatPlain,

@@ -16,36 +16,42 @@ export interface ZdsClientOptions {
 }
 
 const connectWaits = { leastMs: 20, mostMs: 15_000 }
-const helloWaits = { leastMs: 5, mostMs: 15_000 }
+/** After a stream that failed, or on which the agent said nothing. */
+const streamWaits = { leastMs: 5, mostMs: 15_000 }
 
 /** Runs until the signal aborts, then resolves. Rejects with a ZdsProtocolError when the agent breaks the protocol. */
 export async function followNodeAgent(options: ZdsClientOptions, signal: AbortSignal): Promise<void> {
-  let helloWaitMs = helloWaits.leastMs
+  let waitMs = streamWaits.leastMs
   options.onReadiness(false)
   while (!signal.aborted) {
     const connection = await connectPatiently(options, signal)
     if (connection === undefined) return
     const close = () => connection.close()
     signal.addEventListener('abort', close)
+    let wasOrderly = false
     const endRetries = options.pods.onRetry(() => options.onReadiness(options.pods.ready))
     try {
       options.pods.beginStream()
       await connection.send(encodeHello())
-      helloWaitMs = helloWaits.leastMs
       options.log.info('connected to the node agent', { socket: options.socketPath })
-      await serveStream(connection, options)
+      await serveStream(connection, options, () => {
+        waitMs = streamWaits.leastMs
+        wasOrderly = true
+      })
       options.log.info('the node agent ended the connection')
     } catch (error) {
       if (error instanceof ZdsProtocolError) throw error
+      wasOrderly = false
       if (!signal.aborted) options.log.warn('connection to the node agent lost', { error: asError(error) })
-      await pause(helloWaitMs * (0.8 + 0.4 * options.random()), signal)
-      helloWaitMs = Math.min(helloWaitMs * 2, helloWaits.mostMs)
     } finally {
       signal.removeEventListener('abort', close)
       endRetries()
       connection.close()
       if (!signal.aborted) options.onReadiness(false)
     }
+    if (wasOrderly) continue
+    await pause(waitMs * (0.8 + 0.4 * options.random()), signal)
+    waitMs = Math.min(waitMs * 2, streamWaits.mostMs)
   }
 }
 
@@ -66,10 +72,15 @@ async function connectPatiently(
   return undefined
 }
 
-async function serveStream(connection: SeqpacketConnection, { pods, onReadiness }: ZdsClientOptions): Promise<void> {
+async function serveStream(
+  connection: SeqpacketConnection,
+  { pods, onReadiness }: ZdsClientOptions,
+  onMessage: () => void,
+): Promise<void> {
   for (;;) {
     const message = await nextMessage(connection)
     if (message === undefined) return
+    onMessage()
     try {
       const error = await pods.handle(message)
       onReadiness(pods.ready)

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { LiveConnection } from '../dataplane/index.ts'
+import type { CallOptions } from './calls.ts'
 import { CallError } from './errors.ts'
 import type { WorkerCall } from './messages.ts'
 import { createServedPods } from './served-pods.ts'
@@ -15,16 +16,22 @@ const connection: LiveConnection = {
 }
 
 /** Workers that note what they are told; `answer` decides over what they are asked. */
-function world(sharePorts: boolean, answer: (worker: number, call: WorkerCall) => unknown = () => undefined) {
+function world(
+  sharePorts: boolean,
+  answer: (worker: number, call: WorkerCall) => unknown = () => undefined,
+  still: readonly number[] = [],
+) {
   const told: string[] = []
+  const timeouts: (number | undefined)[] = []
   const workers = [0, 1].map((index) => ({
     index,
-    call: (async (call: WorkerCall) => {
+    call: (async (call: WorkerCall, options?: CallOptions) => {
+      timeouts.push(options?.timeoutMs)
       told.push(`${index} ${call.kind}`)
       return answer(index, call)
     }) as never,
   }))
-  return { told, pods: createServedPods({ workers, sharePorts }) }
+  return { told, timeouts, pods: createServedPods({ workers, sharePorts, stuck: () => still }) }
 }
 
 test('a pod is served by every worker, and ends on every worker, once', async () => {
@@ -49,6 +56,33 @@ test('a worker that does not answer is named', async () => {
     if (worker === 1) throw new CallError('TIMEOUT', 'no answer in 10000 ms: start-pod')
   })
   await assert.rejects(pods.start({ pod, listeners: 'all' }), { message: /^worker 1: no answer/ })
+})
+
+test('one that stands still gets less time to take up a pod', async () => {
+  const { timeouts, pods } = world(true, () => undefined, [1])
+  await pods.start({ pod, listeners: 'all' })
+  assert.deepEqual(timeouts, [4_000, 1_000])
+})
+
+test('one that stands still is told to stop a pod, and not waited for', async () => {
+  const still: number[] = []
+  const never = new Promise(() => undefined)
+  const { told, pods } = world(
+    true,
+    (worker, { kind }) => (worker === 1 && kind === 'stop-pod' ? never : undefined),
+    still,
+  )
+  const served = await pods.start({ pod, listeners: 'all' })
+  still.push(1)
+  await served.stop('reason')
+  assert.deepEqual(told.slice(2), ['0 stop-pod', '1 stop-pod'])
+})
+
+test('without shared ports a pod is given to one that goes on', async () => {
+  const { told, pods } = world(false, () => undefined, [0])
+  await pods.start({ pod, listeners: 'all' })
+  await pods.start({ pod, listeners: 'all' })
+  assert.deepEqual(told, ['1 start-pod', '1 start-pod'])
 })
 
 test('without shared ports each pod has one worker, and they are spread', async () => {

@@ -38,13 +38,20 @@ export interface ServedPodsOptions {
   readonly workers: readonly Pick<WorkerThread, 'index' | 'call'>[]
   /** Whether a port can be listened on by several workers. */
   readonly sharePorts: boolean
+  /** The workers that stand still now, by index: they are not waited for long. */
+  readonly stuck?: () => readonly number[]
+  /** Below the five seconds in which the node agent wants an answer. */
   readonly startTimeoutMs?: number
   readonly stopTimeoutMs?: number
   readonly listTimeoutMs?: number
 }
 
+/** What one that stands still is given to go on, for each pod that it should take up. */
+const stuckTimeoutMs = 1_000
+
 export function createServedPods(options: ServedPodsOptions): ServedPods {
-  const { workers, sharePorts, startTimeoutMs = 10_000, stopTimeoutMs = 2_000, listTimeoutMs = 1_000 } = options
+  const { workers, sharePorts, startTimeoutMs = 4_000, stopTimeoutMs = 2_000, listTimeoutMs = 1_000 } = options
+  const { stuck = () => [] } = options
   const podsOf = new Map(workers.map((worker) => [worker, 0]))
   let lastId = 0
 
@@ -54,7 +61,9 @@ export function createServedPods(options: ServedPodsOptions): ServedPods {
 
   function chooseWorkers(): typeof workers {
     if (sharePorts) return workers
-    const [least] = [...podsOf].sort(([, a], [, b]) => a - b)
+    const still = stuck()
+    const running = [...podsOf].filter(([{ index }]) => !still.includes(index))
+    const [least] = (running.length === 0 ? [...podsOf] : running).sort(([, a], [, b]) => a - b)
     return least === undefined ? [] : [least[0]]
   }
 
@@ -69,21 +78,31 @@ export function createServedPods(options: ServedPodsOptions): ServedPods {
         ...(namespace === undefined ? {} : { namespace: nameOf(namespace) }),
       }
       const serving = chooseWorkers()
+      const still = stuck()
       count(serving, 1)
       let isStopped = false
       const stop = async (reason: string): Promise<void> => {
         if (isStopped) return
         isStopped = true
         count(serving, -1)
-        await Promise.allSettled(
-          serving.map((worker) => worker.call({ kind: 'stop-pod', id, reason }, { timeoutMs: stopTimeoutMs })),
+        const stops = serving.map((worker) =>
+          worker.call({ kind: 'stop-pod', id, reason }, { timeoutMs: stopTimeoutMs }),
         )
+        const still = stuck()
+        // One that stands still is told as well, and does it when it goes on.
+        const settled = stops.map((stop) => stop.catch(() => undefined))
+        await Promise.all(settled.filter((_, at) => !still.includes(serving[at]?.index ?? -1)))
       }
       const starts = serving.map((worker) =>
-        worker.call({ kind: 'start-pod', order }, { timeoutMs: startTimeoutMs }).catch((error: unknown) => {
-          if (!(error instanceof CallError) || error.code !== 'TIMEOUT') throw error
-          throw new CallError(error.code, `worker ${worker.index}: ${error.message}`, { cause: error })
-        }),
+        worker
+          .call(
+            { kind: 'start-pod', order },
+            { timeoutMs: still.includes(worker.index) ? stuckTimeoutMs : startTimeoutMs },
+          )
+          .catch((error: unknown) => {
+            if (!(error instanceof CallError) || error.code !== 'TIMEOUT') throw error
+            throw new CallError(error.code, `worker ${worker.index}: ${error.message}`, { cause: error })
+          }),
       )
       const failure = (await Promise.allSettled(starts)).find((one) => one.status === 'rejected')
       if (failure !== undefined) {

@@ -8,7 +8,7 @@ import { formatAddress } from '../state/address.ts'
 import type { MeshState } from '../state/index.ts'
 import type { MainCall, MainResults, ToWorker } from './messages.ts'
 import { createServedPods, type ServedPods } from './served-pods.ts'
-import { createVitals } from './vitals.ts'
+import { createVitals, stuckWorkers } from './vitals.ts'
 import { workerConfigOf } from './worker-config.ts'
 import { startWorkerThread, type WorkerThread } from './worker-thread.ts'
 
@@ -81,6 +81,7 @@ export function startWorkers(options: WorkersOptions): Workers {
     pods: createServedPods({
       workers: threads,
       sharePorts: config.mode === 'dedicated' || config.inpodPortReuse,
+      stuck: () => stuckWorkers(vitals),
     }),
     failed: Promise.race(threads.map((thread) => thread.failed)),
     tellCertificate: (identity, certificate) =>
