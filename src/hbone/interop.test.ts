@@ -238,3 +238,54 @@ test('what was sent before a reset arrives before the reset', async () => {
     assert.equal(await heard, 'last words')
   }
 })
+
+test('both roles announce the windows, frames, headers and streams that they take', async () => {
+  const windows = { initialWindowSize: 4 * 1024 * 1024, maxFrameSize: 1024 * 1024 }
+  const pick = ({
+    initialWindowSize,
+    maxFrameSize,
+    maxHeaderListSize,
+    maxConcurrentStreams,
+    enablePush,
+  }: http2.Settings) => ({
+    initialWindowSize,
+    maxFrameSize,
+    maxHeaderListSize,
+    maxConcurrentStreams,
+    enablePush,
+  })
+  /** Once the peer has widened the window of the connection, which it does right behind its settings. */
+  const connectionWindow = async (session: http2.Http2Session) => {
+    await new Promise<void>((resolve, reject) => session.ping((error) => (error ? reject(error) : resolve())))
+    return session.state.remoteWindowSize
+  }
+
+  const client = http2.connect(`https://127.0.0.1:${await ourServer(() => undefined)}`, {
+    ...nodeTls,
+    checkServerIdentity: () => undefined,
+  })
+  const [ofServer] = (await once(client, 'remoteSettings')) as [http2.Settings]
+  assert.deepEqual(pick(ofServer), {
+    ...windows,
+    maxHeaderListSize: 64 * 1024,
+    maxConcurrentStreams: 200,
+    // Only clients say anything of it.
+    enablePush: true,
+  })
+  assert.equal(await connectionWindow(client), 16 * 1024 * 1024)
+  client.destroy()
+
+  const server = http2.createSecureServer({ ...nodeTls, requestCert: true })
+  const arrived = once(server, 'session') as Promise<[http2.ServerHttp2Session]>
+  const connection = await ourClient(await portOf(server))
+  const [session] = await arrived
+  assert.equal(await connectionWindow(session), 16 * 1024 * 1024)
+  assert.deepEqual(pick(session.remoteSettings), {
+    ...windows,
+    maxHeaderListSize: 16 * 1024,
+    maxConcurrentStreams: pick(session.remoteSettings).maxConcurrentStreams,
+    enablePush: false,
+  })
+  connection.destroy()
+  server.close()
+})

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { execFileSync } from 'node:child_process'
+import { execFileSync, spawnSync } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import { closeSync, fstatSync, openSync, readdirSync } from 'node:fs'
 import net from 'node:net'
@@ -162,4 +162,23 @@ test('a failed call names the call and the errno', () => {
     () => createSocket({ family: 4, type: 'stream', bind: { ip: '203.0.113.9', port: 80 } }),
     (error) => error instanceof LinuxError && error.syscall === 'bind' && error.code === 'EADDRNOTAVAIL',
   )
+})
+
+test('a thread that cannot come back from a namespace takes its process down', {
+  skip: process.platform === 'linux' && process.getuid?.() === 0 ? false : 'network namespaces need root',
+}, () => {
+  const program = `
+    import { closeSync, readdirSync, readlinkSync } from 'node:fs'
+    import { openNetworkNamespace, runInNamespace } from ${JSON.stringify(new URL('./index.ts', import.meta.url).href)}
+    const open = () => readdirSync('/proc/self/fd').filter((fd) => {
+      try { return readlinkSync('/proc/self/fd/' + fd).startsWith('net:') } catch { return false }
+    })
+    const other = openNetworkNamespace('/proc/self/ns/net')
+    runInNamespace(other, () => open().forEach((fd) => closeSync(Number(fd))))
+    console.log('went on')`
+  const { signal, stdout } = spawnSync(process.execPath, ['--input-type=module', '-e', program], {
+    encoding: 'utf8',
+    timeout: 30_000,
+  })
+  assert.deepEqual([signal, stdout], ['SIGABRT', ''])
 })

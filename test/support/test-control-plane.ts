@@ -9,9 +9,17 @@ import type { ServingCertificate } from '../../src/ca/index.ts'
 import { createSocket, openNetworkNamespace } from '../../src/linux/index.ts'
 import { createMetricsRegistry, silentLogging } from '../../src/observability/index.ts'
 import { ca, security, workload } from '../../src/proto/index.ts'
-import { createXdsServer, type EncodedResource, type ResourceChange, type ResourceSource } from '../../src/xds/index.ts'
+import {
+  createXdsServer,
+  type EncodedResource,
+  type ProxyNode,
+  type ResourceChange,
+  type ResourceSource,
+} from '../../src/xds/index.ts'
 import { ipFromBytes } from '../../src/ztunnel/state/address.ts'
 import { createTestPki, type TestPki } from './test-pki.ts'
+
+type Headers = ReturnType<Metadata['getMap']>
 
 type Init<S extends Parameters<typeof create>[0]> = Parameters<typeof create<S>>[1]
 
@@ -36,6 +44,10 @@ export interface TestControlPlane extends AsyncDisposable {
   caBehaviour: 'sign' | 'hang' | 'wrong-identity' | 'wrong-key' | 'expired' | 'garbage'
   /** The tokens that requests for certificates came with, in order. */
   readonly tokens: readonly string[]
+  /** What came with each stream and each request for a certificate, by header name, in order. */
+  readonly headers: { readonly xds: readonly Headers[]; readonly ca: readonly Headers[] }
+  /** Who the streams were of. */
+  readonly nodes: readonly ProxyNode[]
   /** Names that clients asked for one by one. */
   readonly asked: ReadonlySet<string>
   /** Cuts every connection; new ones are taken. */
@@ -50,6 +62,8 @@ export async function startControlPlane(
   options: { readonly onDemand?: boolean } = {},
 ): Promise<TestControlPlane> {
   const pki = await createTestPki()
+  const headers: { readonly xds: Headers[]; readonly ca: Headers[] } = { xds: [], ca: [] }
+  const nodes: ProxyNode[] = []
   const serving = await pki.issue(ip)
   const addresses = createSource('type.googleapis.com/istio.workload.Address')
   const policies = createSource('type.googleapis.com/istio.security.Authorization')
@@ -58,7 +72,14 @@ export async function startControlPlane(
       { source: addresses, isWildcard: options.onDemand !== true },
       { source: policies, isWildcard: true },
     ],
-    authenticate: async () => ['spiffe://cluster.local/ns/istio-system/sa/ztunnel'],
+    async authenticate(call) {
+      headers.xds.push(call.metadata.getMap())
+      return ['spiffe://cluster.local/ns/istio-system/sa/ztunnel']
+    },
+    async attend({ node }) {
+      nodes.push(node)
+      return undefined
+    },
     checkNodeIdentity: false,
     controlPlane: 'test',
     version: 'test',
@@ -78,6 +99,7 @@ export async function startControlPlane(
     ) {
       const { metadata, csr, validityDuration } = call.request
       const validitySeconds = Math.min(Number(validityDuration), 3600)
+      headers.ca.push(call.metadata.getMap())
       tokens.push(String(call.metadata.get('authorization')[0] ?? '').replace('Bearer ', ''))
       const named = metadata?.ImpersonatedIdentity
       const asked = typeof named === 'string' ? named : 'spiffe://cluster.local/ns/default/sa/dedicated'
@@ -126,6 +148,8 @@ export async function startControlPlane(
   return {
     address: `https://${ip}:${port}`,
     roots: pki.roots,
+    headers,
+    nodes,
     issue: (spiffeId) => pki.issue(spiffeId),
     issueDated: pki.issueDated,
     setWorkload(init) {

@@ -88,3 +88,12 @@ test('metadata that is no JSON is skipped with a warning', () => {
   assert.deepEqual(config.jsonMetadata, { A: { x: 1 } })
   assert.equal(config.warnings.length, 1)
 })
+
+test('a window of connections that few tunnels can fill is warned of', () => {
+  const warnings = (env: Readonly<Record<string, string>>) => load(env).warnings
+  assert.deepEqual(warnings({}), [])
+  assert.deepEqual(warnings({ HTTP2_STREAM_WINDOW_SIZE: '100000', HTTP2_CONNECTION_WINDOW_SIZE: '400000' }), [])
+  const [warning, ...more] = warnings({ HTTP2_STREAM_WINDOW_SIZE: '100000', HTTP2_CONNECTION_WINDOW_SIZE: '399999' })
+  assert.match(warning ?? '', /^HTTP2_CONNECTION_WINDOW_SIZE of 399999 is less than four times/)
+  assert.deepEqual(more, [])
+})

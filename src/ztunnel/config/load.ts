@@ -95,11 +95,7 @@ export function loadConfig(inputs: ConfigInputs): ZtunnelConfig {
     ...(originalSource === undefined ? {} : { originalSource }),
     ipv6Enabled: readBoolean(env, 'IPV6_ENABLED', true),
     ...readKeepalive(env),
-    http2: {
-      streamWindow: readInteger(env, 'HTTP2_STREAM_WINDOW_SIZE', 65_535, 0x7fffffff) ?? 4 * 1024 * 1024,
-      connectionWindow: readInteger(env, 'HTTP2_CONNECTION_WINDOW_SIZE', 65_535, 0x7fffffff) ?? 16 * 1024 * 1024,
-      frameSize: readInteger(env, 'HTTP2_FRAME_SIZE', 16_384, 16_777_215) ?? 1024 * 1024,
-    },
+    http2: readHttp2(env, warnings),
     pool: {
       maxStreamsPerConnection: readInteger(env, 'POOL_MAX_STREAMS_PER_CONNECTION', 1, 65_535) ?? 100,
       unusedReleaseMs: readDurationMs(env, 'POOL_UNUSED_RELEASE_TIMEOUT') ?? 300_000,
@@ -201,6 +197,21 @@ function parseLocal(where: string, text: string): LocalContent {
     return parseLocalFile(text)
   } catch (error) {
     throw new ConfigError(`${where}: ${error instanceof Error ? error.message : String(error)}`, { cause: error })
+  }
+}
+
+function readHttp2(env: Environment, warnings: string[]): ZtunnelConfig['http2'] {
+  const streamWindow = readInteger(env, 'HTTP2_STREAM_WINDOW_SIZE', 65_535, 0x7fffffff) ?? 4 * 1024 * 1024
+  const connectionWindow = readInteger(env, 'HTTP2_CONNECTION_WINDOW_SIZE', 65_535, 0x7fffffff) ?? 16 * 1024 * 1024
+  if (connectionWindow < 4 * streamWindow) {
+    warnings.push(
+      `HTTP2_CONNECTION_WINDOW_SIZE of ${connectionWindow} is less than four times HTTP2_STREAM_WINDOW_SIZE of ${streamWindow}: few tunnels that nobody reads from hold up all others of their connection`,
+    )
+  }
+  return {
+    streamWindow,
+    connectionWindow,
+    frameSize: readInteger(env, 'HTTP2_FRAME_SIZE', 16_384, 16_777_215) ?? 1024 * 1024,
   }
 }
 
