@@ -25,6 +25,7 @@ const sideways: Readonly<Record<string, readonly string[]>> = {
 const innerRooms = [
   'ca/client',
   'ca/revocation',
+  'grpc/server',
   'kube/apiserver',
   'proto/control-plane',
   'xds/client',
