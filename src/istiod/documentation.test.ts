@@ -37,14 +37,15 @@ test('its debug pages are those that are served', () => {
 test('its metrics exist', () => {
   const sources = [
     'xds/server/metrics.ts',
-    'istiod/discovery.ts',
     'istiod/inbound-metrics.ts',
+    'istiod/process-metrics.ts',
     'istiod/remote-metrics.ts',
   ]
     .map((path) => read(`src/${path}`))
     .join('\n')
   const section = page.slice(page.indexOf('## Metrics'))
-  for (const name of named(/`((?:pilot|istiod|remote)_\w+)`/g, section)) assert.match(sources, new RegExp(`'${name}'`))
+  for (const name of named(/`((?:pilot|istiod|remote|lateen)_\w+)`/g, section))
+    assert.match(sources, new RegExp(`'${name}'`))
 })
 
 test('the picture of the dataflow is that of the dataflow', () => {

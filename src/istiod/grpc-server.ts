@@ -1,16 +1,13 @@
 // The gRPC ports: xDS and the certificate service over TLS, and xDS without TLS where that is asked for.
-import { Server, ServerCredentials } from '@grpc/grpc-js'
+import { constants } from 'node:crypto'
+import type { Server } from '@grpc/grpc-js'
+import type { ServingCertificate } from '../ca/index.ts'
+import { type GrpcConnections, type GrpcPort, openGrpcPort, type TlsOffer } from '../grpc/server/index.ts'
 import type { Scope } from '../observability/index.ts'
+import { opensslNames } from './cipher-suites.ts'
 import { splitAddress } from './http-server.ts'
-import { ReloadableCredentials } from './server-credentials.ts'
 import type { FollowedServingCertificate } from './serving-certificate.ts'
-import type { DiscoverySettings } from './settings.ts'
-
-export interface GrpcServer {
-  readonly port: number
-  /** Lets calls under way end for the given time, then ends them. */
-  close(graceMs: number): Promise<void>
-}
+import type { DiscoverySettings, ServingFiles } from './settings.ts'
 
 type Settings = Pick<
   DiscoverySettings,
@@ -24,72 +21,79 @@ type Settings = Pick<
   | 'plainGrpcAddress'
 >
 
-const latecomersMs = 200
+export interface GrpcServing {
+  readonly settings: Settings
+  readonly connections: GrpcConnections
+  readonly log: Scope
+}
 
 /** Listens with the serving certificate, and with each that follows it. */
 export async function serveGrpc(
-  settings: Settings,
-  certificate: FollowedServingCertificate,
+  serving: GrpcServing,
   addServices: (server: Server) => void,
-  log: Scope,
-): Promise<GrpcServer> {
-  const credentials = new ReloadableCredentials(certificate.current, settings.serving)
-  certificate.subscribe((next) => credentials.replace(next))
-  const server = await listen(settings, settings.secureGrpcAddress, credentials, addServices)
-  log.info('serving xDS and certificates', { port: server.port })
-  return server
+  certificate: FollowedServingCertificate,
+): Promise<GrpcPort> {
+  const { settings, log } = serving
+  const offerOf = (one: ServingCertificate): TlsOffer => tlsOffer(one, settings.serving)
+  const port = await listen(serving, settings.secureGrpcAddress, offerOf(certificate.current), addServices)
+  certificate.subscribe((next) => port.offer(offerOf(next)))
+  log.info('serving xDS and certificates', { port: port.port })
+  return port
 }
 
 /** Listens without TLS. */
-export async function servePlainGrpc(
-  settings: Settings,
-  addServices: (server: Server) => void,
-  log: Scope,
-): Promise<GrpcServer> {
-  const credentials = ServerCredentials.createInsecure()
-  const server = await listen(settings, settings.plainGrpcAddress, credentials, addServices)
-  log.warn('serving xDS without TLS: whoever reaches this port reads the configuration', { port: server.port })
-  return server
+export async function servePlainGrpc(serving: GrpcServing, addServices: (server: Server) => void): Promise<GrpcPort> {
+  const port = await listen(serving, serving.settings.plainGrpcAddress, undefined, addServices)
+  serving.log.warn('serving xDS without TLS: whoever reaches this port reads the configuration', { port: port.port })
+  return port
 }
 
-async function listen(
-  settings: Settings,
+function listen(
+  { settings, connections }: GrpcServing,
   address: string,
-  credentials: ServerCredentials,
+  tls: TlsOffer | undefined,
   addServices: (server: Server) => void,
-): Promise<GrpcServer> {
-  const server = new Server({
-    'grpc.max_receive_message_length': settings.maxReceiveBytes,
-    'grpc.max_send_message_length': -1,
-    'grpc.max_concurrent_streams': settings.maxConcurrentStreams,
-    'grpc.keepalive_time_ms': settings.keepaliveMs,
-    'grpc.keepalive_timeout_ms': settings.keepaliveTimeoutMs,
-    ...(settings.maxConnectionAgeMs === undefined
-      ? {}
-      : { 'grpc.max_connection_age_ms': settings.maxConnectionAgeMs, 'grpc.max_connection_age_grace_ms': 10_000 }),
+): Promise<GrpcPort> {
+  return openGrpcPort({
+    ...splitAddress(address),
+    tls,
+    connections,
+    addServices,
+    channel: {
+      'grpc.max_receive_message_length': settings.maxReceiveBytes,
+      'grpc.max_send_message_length': -1,
+      'grpc.max_concurrent_streams': settings.maxConcurrentStreams,
+      'grpc.keepalive_time_ms': settings.keepaliveMs,
+      'grpc.keepalive_timeout_ms': settings.keepaliveTimeoutMs,
+      ...(settings.maxConnectionAgeMs === undefined
+        ? {}
+        : { 'grpc.max_connection_age_ms': settings.maxConnectionAgeMs, 'grpc.max_connection_age_grace_ms': 10_000 }),
+    },
   })
-  addServices(server)
-  const { host, port } = splitAddress(address)
-  const bindTo = `${host === '' ? '[::]' : host.includes(':') ? `[${host}]` : host}:${port}`
-  const bound = await new Promise<number>((resolve, reject) => {
-    server.bindAsync(bindTo, credentials, (error, at) => (error === null ? resolve(at) : reject(error)))
-  })
+}
+
+function tlsOffer(
+  { privateKey, chain, roots }: ServingCertificate,
+  { minVersion, cipherSuites }: Pick<ServingFiles, 'minVersion' | 'cipherSuites'>,
+): TlsOffer {
+  const ciphers = cipherSuites.map((suite) => opensslNames[suite] ?? suite)
   return {
-    port: bound,
-    close: (graceMs) =>
-      new Promise((resolve) => {
-        const force = setTimeout(() => {
-          server.forceShutdown()
-          end()
-        }, graceMs)
-        // Whoever was still shaking hands when the others were told to leave is told then.
-        const again = setInterval(() => server.tryShutdown(() => {}), latecomersMs)
-        const end = (): void => {
-          clearTimeout(force)
-          clearInterval(again)
-          resolve()
-        }
-        server.tryShutdown(end)
-      }),
+    key: privateKey,
+    cert: chain,
+    ca: roots,
+    minVersion,
+    // Of a resumed session a client's chain would not be verified again, nor be known.
+    secureOptions: constants.SSL_OP_NO_TICKET,
+    // Those of TLS 1.3 are not up for choice.
+    ...(ciphers.length === 0
+      ? {}
+      : {
+          ciphers: [
+            'TLS_AES_256_GCM_SHA384',
+            'TLS_CHACHA20_POLY1305_SHA256',
+            'TLS_AES_128_GCM_SHA256',
+            ...ciphers,
+          ].join(':'),
+        }),
   }
 }

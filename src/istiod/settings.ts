@@ -1,5 +1,6 @@
 // The settings of the control plane process: flags and environment, read once.
 import { type AmbientSettings, defaultAmbientSettings } from '../discovery/ambient/index.ts'
+import type { ConnectionLimits } from '../grpc/server/index.ts'
 import { riskyKubeconfigOptions } from '../kube/index.ts'
 import { type CertificateSettings, readCertificateSettings } from './certificate-settings.ts'
 import { opensslNames } from './cipher-suites.ts'
@@ -94,6 +95,10 @@ export interface DiscoverySettings {
   readonly servesNodeProxies: boolean
   readonly quietTimes: { readonly afterMs: number; readonly maxMs: number }
   readonly streamsPerSecond: number
+  /** A client that takes nothing for so long is cut off; 0: none is. */
+  readonly sendTimeoutMs: number
+  /** Of the gRPC ports. */
+  readonly connectionLimits: ConnectionLimits
   readonly maxReceiveBytes: number
   readonly maxConcurrentStreams: number
   readonly debugOnHttp: boolean
@@ -192,6 +197,12 @@ export function readSettings(
       maxMs: read.duration('LATEEN_WORKLOAD_DEBOUNCE_MAX', 100),
     },
     streamsPerSecond: read.number('PILOT_MAX_REQUESTS_PER_SECOND', 0) || Math.min(15 + 5 * availableCores, 100),
+    sendTimeoutMs: read.duration('PILOT_XDS_SEND_TIMEOUT', 60_000),
+    connectionLimits: {
+      provingMs: read.duration('LATEEN_CONNECTION_PROOF_TIMEOUT', 30_000),
+      idleMs: read.duration('LATEEN_CONNECTION_IDLE_TIMEOUT', 300_000),
+      mostUnproven: read.number('LATEEN_MAX_UNPROVEN_CONNECTIONS', 1_000),
+    },
     maxReceiveBytes: read.number('ISTIO_GPRC_MAXRECVMSGSIZE', 16 * 1024 * 1024),
     maxConcurrentStreams: read.number('ISTIO_GPRC_MAXSTREAMS', 100_000),
     debugOnHttp: read.flag('ENABLE_DEBUG_ON_HTTP', true),

@@ -3,6 +3,7 @@ import type { DescService } from '@bufbuild/protobuf'
 import { type Server, status } from '@grpc/grpc-js'
 import { type AuthenticationRequest, type Authenticator, authenticate, type requestOfCall } from '../ca/index.ts'
 import type { AmbientIndex } from '../discovery/ambient/index.ts'
+import type { GrpcConnections } from '../grpc/server/index.ts'
 import type { MetricsRegistry, Scope } from '../observability/index.ts'
 import { ads, ca, security, workload } from '../proto/index.ts'
 import {
@@ -25,6 +26,7 @@ export interface XdsServiceOptions {
   readonly attend: XdsServerOptions['attend']
   readonly authenticators: readonly Authenticator[]
   readonly requestOf: (call: Parameters<typeof requestOfCall>[0]) => AuthenticationRequest
+  readonly connections: Pick<GrpcConnections, 'of'>
   readonly version: string
   readonly metrics: MetricsRegistry
   readonly log: Scope
@@ -50,13 +52,16 @@ export interface XdsService extends Pick<XdsServer, 'connections' | 'pushAll' | 
 }
 
 export function createXdsService(options: XdsServiceOptions): XdsService {
-  const { settings } = options
+  const { settings, connections } = options
   const authenticated: AuthenticateCaller = async (call) => {
     const outcome = await authenticate(options.authenticators, options.requestOf(call))
     if (outcome.kind === 'refused') throw new Error(outcome.reasons.join('; '))
     return outcome.caller.identities
   }
-  const nobody: AuthenticateCaller = async () => undefined
+  const nobody: AuthenticateCaller = async (call) => {
+    connections.of(call)?.connection.admit()
+    return undefined
+  }
   const xds = createXdsServer({
     types: options.types,
     oneShots: options.oneShots,
@@ -73,6 +78,8 @@ export function createXdsService(options: XdsServiceOptions): XdsService {
     version: options.version,
     quietTimes: settings.quietTimes,
     streamsPerSecond: settings.streamsPerSecond,
+    transportOf: (call) => connections.of(call),
+    sendTimeoutMs: settings.sendTimeoutMs,
     metrics: options.metrics,
     log: options.log,
   })

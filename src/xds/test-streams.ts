@@ -2,8 +2,9 @@
 import { once } from 'node:events'
 import { type AddressInfo, connect, createServer, type Server as TcpServer } from 'node:net'
 import { create, fromBinary, toBinary } from '@bufbuild/protobuf'
-import { Client, credentials, Metadata, Server, ServerCredentials } from '@grpc/grpc-js'
+import { Client, credentials, Metadata } from '@grpc/grpc-js'
 import { createTestPki } from '../../test/support/test-pki.ts'
+import { type ConnectionLimits, createConnections, type GrpcConnections, openGrpcPort } from '../grpc/server/index.ts'
 import { createMetricsRegistry, silentLogging } from '../observability/index.ts'
 import { discovery } from '../proto/index.ts'
 import { createDeltaClient, type DeltaClient, type DeltaClientOptions, type DeltaUpdate } from './client/index.ts'
@@ -19,6 +20,7 @@ export const pki = await createTestPki()
 export interface Running extends AsyncDisposable {
   readonly xds: XdsServer
   readonly port: number
+  readonly connections: GrpcConnections
   readonly addresses: MemorySource
   readonly policies: MemorySource
   stop(): Promise<void>
@@ -26,8 +28,9 @@ export interface Running extends AsyncDisposable {
 
 export async function startServer(
   sources?: { addresses: MemorySource; policies: MemorySource },
-  overrides: Partial<XdsServerOptions> & { port?: number } = {},
+  overrides: Partial<XdsServerOptions> & { port?: number; limits?: Partial<ConnectionLimits> } = {},
 ): Promise<Running> {
+  const connections = createConnections({ provingMs: 30_000, idleMs: 300_000, mostUnproven: 100, ...overrides.limits })
   const addresses = sources?.addresses ?? createMemorySource(address, { onDemand: true })
   const policies = sources?.policies ?? createMemorySource(authorization)
   const xds = createXdsServer({
@@ -38,9 +41,11 @@ export async function startServer(
     authenticate: async (call) => {
       const [token] = call.metadata.get('authorization')
       if (token !== 'Bearer good') throw new Error('bad token')
+      connections.of(call)?.connection.admit()
       return ['spiffe://cluster.local/ns/istio-system/sa/ztunnel']
     },
     checkNodeIdentity: true,
+    transportOf: (call) => connections.of(call),
     controlPlane: 'test',
     version: 'test',
     metrics: createMetricsRegistry(),
@@ -48,22 +53,20 @@ export async function startServer(
     ...overrides,
   })
   const serving = await pki.issue('localhost')
-  const server = new Server()
-  xds.addTo(server)
-  const port = await new Promise<number>((resolve, reject) => {
-    server.bindAsync(
-      `127.0.0.1:${overrides.port ?? 0}`,
-      ServerCredentials.createSsl(null, [
-        { private_key: Buffer.from(serving.privateKey), cert_chain: Buffer.from(serving.chain) },
-      ]),
-      (error, bound) => (error === null ? resolve(bound) : reject(error)),
-    )
+  const { privateKey: key, chain: cert } = serving
+  const port = await openGrpcPort({
+    host: '127.0.0.1',
+    port: overrides.port ?? 0,
+    tls: { key, cert },
+    channel: { 'grpc.max_receive_message_length': 16 * 1024 * 1024 },
+    connections,
+    addServices: (server) => xds.addTo(server),
   })
   const stop = async (): Promise<void> => {
     xds.close()
-    server.forceShutdown()
+    await port.close(0)
   }
-  return { xds, port, addresses, policies, stop, [Symbol.asyncDispose]: stop }
+  return { xds, port: port.port, connections, addresses, policies, stop, [Symbol.asyncDispose]: stop }
 }
 
 export interface Observed extends AsyncDisposable {

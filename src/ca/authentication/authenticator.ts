@@ -15,6 +15,8 @@ export interface AuthenticationRequest {
   readonly peerAuthentication?: PeerAuthentication
   /** All values of a header; the name is in lower case. */
   header(name: string): readonly string[]
+  /** Told once the caller has proved who it is. */
+  accepted?(): void
 }
 
 export interface Authenticator {
@@ -47,7 +49,10 @@ export async function authenticate(
   for (const authenticator of authenticators) {
     try {
       const caller = await authenticator.authenticate(request)
-      if (caller.identities.length > 0) return { kind: 'accepted', caller }
+      if (caller.identities.length > 0) {
+        request.accepted?.()
+        return { kind: 'accepted', caller }
+      }
       isNameless = true
       reasons.push(`${authenticator.name}: no identity`)
     } catch (error) {

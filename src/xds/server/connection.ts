@@ -6,6 +6,7 @@ import type { discovery } from '../../proto/index.ts'
 import type { OneShotType, ResourceSource, XdsClient } from '../types.ts'
 import { stepDelta } from './delta.ts'
 import { type ProxyNode, textOf } from './node.ts'
+import type { Outlet } from './outlet.ts'
 import type { Wave } from './push-lane.ts'
 import type { SendBudget } from './send-budget.ts'
 import { sotwContent, sotwPush, stepSotw } from './sotw.ts'
@@ -23,23 +24,17 @@ import {
 import { deltaResource, deltaResponse, type Envelope, removedResource, sotwResource, sotwResponse } from './wire.ts'
 import { deltaContent } from './wire-content.ts'
 
+/** `bytes`: what it took on the wire. */
 export type Request =
-  | { readonly kind: 'delta'; readonly message: discovery.DeltaDiscoveryRequest }
-  | { readonly kind: 'sotw'; readonly message: discovery.DiscoveryRequest }
-
-/** The other end of the stream. */
-export interface Outlet {
-  /** `done` is called when the bytes have left this process or the stream is dead; `isLost`: before they had left. */
-  write(message: Buffer, done: (isLost: boolean) => void): void
-  /** Stops and resumes the flow of requests. */
-  hold(on: boolean): void
-  fail(error: unknown): void
-}
+  | { readonly kind: 'delta'; readonly message: discovery.DeltaDiscoveryRequest; readonly bytes: number }
+  | { readonly kind: 'sotw'; readonly message: discovery.DiscoveryRequest; readonly bytes: number }
 
 export interface ConnectionOptions {
   readonly id: string
   readonly node: ProxyNode
   readonly identities: readonly string[]
+  /** Those of them that give rights. */
+  readonly ownIdentities: readonly string[]
   readonly peer: string
   /** In the order in which they are pushed. */
   readonly types: readonly ServedType[]
@@ -85,8 +80,9 @@ export interface Connection {
   close(): void
 }
 
-/** Requests waiting beyond this stop the flow. */
+/** Requests waiting beyond either of these stop the flow. */
 const mostWaiting = 16
+const mostWaitingBytes = 1024 * 1024
 
 /** What the names that a client subscribes to may take, each with what it costs to hold it; who wants more asks for everything. */
 const mostNameBytes = 64 * 1024 * 1024
@@ -100,10 +96,11 @@ type Message = (envelope: Envelope) => Buffer
 export function createConnection(options: ConnectionOptions): Connection {
   const { types, outlet, node, events, log } = options
   const nodeName = textOf(node.metadata, 'NODE_NAME')
-  const client: XdsClient = { nodeId: node.id, metadata: node.metadata, identities: options.identities }
+  const client: XdsClient = { nodeId: node.id, metadata: node.metadata, identities: options.ownIdentities }
   const byUrl = new Map(types.map((type, order) => [type.source.typeUrl, { type, order }]))
   const watches = new Map<string, Watch>()
   const waiting: Request[] = []
+  let waitingBytes = 0
   const follow: string[] = []
   let protocol: Request['kind'] = 'delta'
   let sending = false
@@ -138,6 +135,10 @@ export function createConnection(options: ConnectionOptions): Connection {
     return undefined
   }
 
+  function isFull(): boolean {
+    return waiting.length >= mostWaiting || waitingBytes >= mostWaitingBytes
+  }
+
   /** Requests are answered in the order in which types are pushed; those of one type in theirs. */
   function takeRequest(): Request | undefined {
     let best = -1
@@ -147,7 +148,10 @@ export function createConnection(options: ConnectionOptions): Connection {
       if (order < bestOrder) [best, bestOrder] = [index, order]
     })
     const [request] = best === -1 ? [] : waiting.splice(best, 1)
-    if (request !== undefined && waiting.length === mostWaiting - 1) outlet.hold(false)
+    if (request === undefined) return undefined
+    const wasFull = isFull()
+    waitingBytes -= request.bytes
+    if (wasFull && !isFull()) outlet.hold(false)
     return request
   }
 
@@ -332,7 +336,8 @@ export function createConnection(options: ConnectionOptions): Connection {
       if (closed) return
       protocol = request.kind
       waiting.push(request)
-      if (waiting.length >= mostWaiting) outlet.hold(true)
+      waitingBytes += request.bytes
+      if (isFull()) outlet.hold(true)
       if (watches.size > 0) pump()
       else soon ??= setTimeout(pump, firstPauseMs)
     },

@@ -9,6 +9,8 @@ export interface XdsMetrics {
   clientAdded(): void
   clientRemoved(): void
   internalError(): void
+  /** A client is cut off because it takes nothing. */
+  stuck(): void
   /** A request of so many bytes. */
   received(bytes: number): void
 }
@@ -56,6 +58,10 @@ export function createXdsMetrics(registry: MetricsRegistry, version: string, ser
   const internal = registry.counter({
     name: 'pilot_total_xds_internal_errors',
     help: 'Total number of internal XDS errors in pilot.',
+  })
+  const stuck = registry.counter({
+    name: 'pilot_xds_write_timeout',
+    help: 'Number of clients cut off because they took nothing of what they were sent.',
   })
   const times = (name: string, help: string, bounds: readonly number[]) => {
     const series = registry.histogram({ name, help, bounds }).with({})
@@ -110,6 +116,7 @@ export function createXdsMetrics(registry: MetricsRegistry, version: string, ser
     clientAdded: () => clients.with({ version }).inc(),
     clientRemoved: () => clients.with({ version }).dec(),
     internalError: () => internal.with({}).inc(),
+    stuck: () => stuck.with({}).inc(),
     received(bytes) {
       if (bytes <= largestSeen) return
       largestSeen = bytes

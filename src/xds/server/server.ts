@@ -1,22 +1,22 @@
 // The xDS server: accepts streams, knows its clients, and brings them the changes of its sources.
 import { type Server, type ServerDuplexStream, status } from '@grpc/grpc-js'
+import type { CallTransport } from '../../grpc/server/index.ts'
 import { createRefusalLog, type MetricsRegistry, type Scope } from '../../observability/index.ts'
 import type { core, discovery } from '../../proto/index.ts'
 import type { OneShotType, XdsClient } from '../types.ts'
 import { type Attend, attendStream, type HealthReport } from './attendance.ts'
-import { type Connection, createConnection, type Outlet, type Request } from './connection.ts'
+import { type Connection, createConnection, type Request } from './connection.ts'
 import { createFanOut } from './fan-out.ts'
 import { createXdsMetrics, type XdsMetrics } from './metrics.ts'
 import { authorizeNode, type ProxyNode, parseNode, withoutAlias } from './node.ts'
+import { type CallOutlet, type Outlet, outletOf } from './outlet.ts'
 import { createPushLane, type QuietTimes, type Wave } from './push-lane.ts'
 import { createSendBudget } from './send-budget.ts'
-import { type DeltaCall, discoveryServiceOf, type SotwCall } from './service.ts'
+import { type AnyCall, type DeltaCall, discoveryServiceOf, type Received, type SotwCall } from './service.ts'
 import { sharedListOf } from './shared-content.ts'
 import { StreamError } from './stream-error.ts'
 import { createStreamRate } from './stream-rate.ts'
 import type { ServedType } from './watch.ts'
-
-type AnyCall = DeltaCall | SotwCall
 
 export interface XdsServerOptions {
   /** In the order in which changes are pushed and requests waiting together are answered. */
@@ -28,6 +28,8 @@ export interface XdsServerOptions {
   readonly authenticate: AuthenticateCaller
   /** Check the node's namespace and service account against the identities. */
   readonly checkNodeIdentity: boolean
+  /** An identity of another trust domain says which node its holder is, and gives it no rights: it is passed on to nobody. By default none is. */
+  readonly isForeign?: (identity: string) => boolean
   /** The cluster of each other name that nodes may know it by. */
   readonly clusterAliases?: ReadonlyMap<string, string>
   /** Throws a StreamError for nodes that are not served. */
@@ -40,6 +42,10 @@ export interface XdsServerOptions {
   readonly version: string
   readonly quietTimes?: QuietTimes
   readonly streamsPerSecond?: number
+  /** What a call is made over, where that is known: a client that hangs can be cut off then. */
+  readonly transportOf?: ((call: AnyCall) => CallTransport | undefined) | undefined
+  /** A client that takes nothing of a message for this time, or up to twice as long, is cut off; 0, and where nothing is said: never. */
+  readonly sendTimeoutMs?: number
   /** Bytes on their way to all clients together before further messages wait. */
   readonly sendBudgetBytes?: number
   readonly metrics: MetricsRegistry
@@ -55,7 +61,7 @@ export interface XdsServer {
   connections(): readonly Connection[]
   /** Sends every client again what it watches. */
   pushAll(): void
-  /** Ends the stream of a client with UNAVAILABLE. */
+  /** Ends the stream of a client with UNAVAILABLE; if it does not take note within seconds, its connection. */
   disconnect(connection: Connection): void
   /** Ends every stream with UNAVAILABLE, so that clients go to another replica, and stops the pushes. */
   close(): void
@@ -77,7 +83,7 @@ export function createXdsServer(options: XdsServerOptions): XdsServer {
   const metrics = createXdsMetrics(options.metrics, options.version, served)
   const budget = createSendBudget(options.sendBudgetBytes ?? 24 * 1024 * 1024)
   const rate = createStreamRate(options.streamsPerSecond ?? 0)
-  const connections = new Map<Connection, Outlet>()
+  const connections = new Map<Connection, CallOutlet>()
   const started = new Date().toISOString()
   const logRefusal = createRefusalLog(log)
   let authenticating = 0
@@ -105,13 +111,18 @@ export function createXdsServer(options: XdsServerOptions): XdsServer {
     }),
   )
 
+  /** Those that give rights. */
+  function own(identities: readonly string[]): readonly string[] {
+    return identities.filter((identity) => options.isForeign?.(identity) !== true)
+  }
+
   function isReady(): boolean {
     return !closed && (options.isReady?.() ?? true) && types.every(({ source }) => source.synced)
   }
 
   async function accept(
     call: AnyCall,
-    outlet: Outlet,
+    outlet: CallOutlet,
     requests: Requests,
     authenticate: AuthenticateCaller,
   ): Promise<void> {
@@ -137,7 +148,9 @@ export function createXdsServer(options: XdsServerOptions): XdsServer {
       }
       const known =
         connection ?? connect(call, outlet, identities, parseNode(node, oneShots.has(request.message.typeUrl)))
-      if (connection === undefined) attendance.begin(known)
+      if (connection === undefined) {
+        attendance.begin({ id: known.id, node: known.node, identities: own(known.identities) })
+      }
       connection = known
       attendance.whenAttended(() => known.receive(request))
     })
@@ -170,7 +183,7 @@ export function createXdsServer(options: XdsServerOptions): XdsServer {
 
   function connect(
     call: AnyCall,
-    outlet: Outlet,
+    outlet: CallOutlet,
     identities: readonly string[] | undefined,
     claimed: ProxyNode,
   ): Connection {
@@ -182,6 +195,7 @@ export function createXdsServer(options: XdsServerOptions): XdsServer {
       id: `${node.proxyId}-${ids}`,
       node,
       identities: identities ?? [],
+      ownIdentities: own(identities ?? []),
       peer: call.getPeer(),
       types,
       oneShots,
@@ -205,7 +219,15 @@ export function createXdsServer(options: XdsServerOptions): XdsServer {
   }
 
   function serve(kind: Request['kind'], call: AnyCall, authenticate: AuthenticateCaller): void {
-    const outlet = outletOf(call, (error) => refuse(call, error, metrics, log))
+    const outlet = outletOf(call, {
+      transport: options.transportOf?.(call),
+      sendTimeoutMs: options.sendTimeoutMs ?? 0,
+      refuse: (error) => refuse(call, error, metrics, log),
+      stuck() {
+        metrics.stuck()
+        logRefusal('a client is cut off: it takes nothing of what it is sent', { peer: call.getPeer() })
+      },
+    })
     const requests = requestsOf(kind, call, outlet)
     accept(call, outlet, requests, authenticate).catch((error: unknown) => outlet.fail(error))
   }
@@ -222,7 +244,7 @@ export function createXdsServer(options: XdsServerOptions): XdsServer {
       for (const connection of connections.keys()) connection.resend()
     },
     disconnect(connection) {
-      connections.get(connection)?.fail(new StreamError(status.UNAVAILABLE, 'the stream was ended by an operator'))
+      connections.get(connection)?.expel(new StreamError(status.UNAVAILABLE, 'the stream was ended by an operator'))
     },
     close() {
       closed = true
@@ -251,43 +273,16 @@ function requestsOf(kind: Request['kind'], call: AnyCall, outlet: Outlet): Reque
   return {
     start(deliver) {
       // The events of both calls have the same shape; only the messages differ, as `kind` says.
-      const stream = call as ServerDuplexStream<discovery.DeltaDiscoveryRequest & discovery.DiscoveryRequest, Buffer>
-      stream.on('data', (message) => {
+      type AnyRequest = discovery.DeltaDiscoveryRequest & discovery.DiscoveryRequest
+      const stream = call as ServerDuplexStream<Received<AnyRequest>, Buffer>
+      stream.on('data', ({ message, bytes }) => {
         try {
-          deliver({ kind, message })
+          deliver({ kind, message, bytes })
         } catch (error) {
           outlet.fail(error)
         }
       })
       stream.on('end', () => call.end())
-    },
-  }
-}
-
-function outletOf(call: AnyCall, refuse: (error: unknown) => void): Outlet {
-  let failed = false
-  call.on('error', () => {})
-  return {
-    write(message, done) {
-      let finished = false
-      const finish = (isLost: boolean): void => {
-        if (finished) return
-        finished = true
-        call.off('close', lose)
-        done(isLost)
-      }
-      const lose = (): void => finish(true)
-      call.once('close', lose)
-      call.write(message, (error?: Error | null) => finish(error !== null && error !== undefined))
-    },
-    hold(on) {
-      if (on) call.pause()
-      else call.resume()
-    },
-    fail(error) {
-      if (failed) return
-      failed = true
-      refuse(error)
     },
   }
 }

@@ -38,6 +38,7 @@ export function connectClient(
     id: 'c',
     node: parseNode(create(core.NodeSchema, { id: 'ztunnel~1.1.1.1~z.ns~ns.svc', metadata: { NODE_NAME: nodeName } })),
     identities: [],
+    ownIdentities: [],
     peer: '',
     types: sources.map((source) => ({ source, isWildcard: true })),
     oneShots: new Map(),
@@ -78,6 +79,7 @@ export function connectClient(
         resourceNamesSubscribe: [...asked],
         ...(asked.length === 0 ? {} : { resourceNamesUnsubscribe: ['*'] }),
       }),
+      bytes: 0,
     })
   }
   return {
