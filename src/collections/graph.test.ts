@@ -51,6 +51,30 @@ test('inside a transaction the graph shows the state before it', () => {
   assert.equal(numbers.get('a'), 1)
 })
 
+test('the keys of an input are also those whose changes wait', () => {
+  const reports: CollectionReport[] = []
+  let paused = true
+  let resume = (): void => assert.fail('nothing waits')
+  const pace = {
+    shouldPause: () => paused,
+    later: (next: () => void) => {
+      resume = next
+    },
+  }
+  const graph = createGraph({ report: (report) => reports.push(report), pace })
+  const numbers = graph.input<number>('numbers')
+  numbers.set('a', 1)
+  graph.transaction(() => {
+    numbers.set('b', 2)
+    assert.deepEqual([...numbers.keys()].sort(), ['a', 'b'])
+    for (const key of numbers.keys()) numbers.delete(key)
+  })
+  numbers.set('c', 3)
+  paused = false
+  resume()
+  assert.deepEqual([...numbers.entries()], [['c', 3]])
+})
+
 test('a transaction that throws changes nothing', () => {
   const { graph } = graphWithReports()
   const numbers = graph.input<number>('numbers')

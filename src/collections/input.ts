@@ -31,6 +31,7 @@ export function createInput<T>(graph: GraphEngine, name: string, options: Collec
     undo.push(() => (wasStaged ? staged.set(key, before) : staged.delete(key)))
     staged.set(key, value)
   }
+  const keys = (): Set<string> => new Set([...store.latestKeys(), ...taken.keys(), ...staged.keys()])
   const put = (key: string, value: T | undefined): void => graph.transaction(() => stageOne(key, value))
 
   const stage: InputStage = {
@@ -72,9 +73,10 @@ export function createInput<T>(graph: GraphEngine, name: string, options: Collec
   const input: InputCollection<T> = Object.assign(store, {
     set: (key: string, value: T) => put(key, value),
     delete: (key: string) => put(key, undefined),
+    keys,
     replace: (entries: Iterable<readonly [string, T]>) =>
       graph.transaction(() => {
-        for (const key of new Set([...store.latestKeys(), ...taken.keys(), ...staged.keys()])) stageOne(key, undefined)
+        for (const key of keys()) stageOne(key, undefined)
         for (const [key, value] of entries) stageOne(key, value)
       }),
     markSynced: () =>

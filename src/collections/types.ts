@@ -21,6 +21,8 @@ export interface Collection<T> {
 export interface InputCollection<T> extends Collection<T> {
   set(key: string, value: T): void
   delete(key: string): void
+  /** Every key in it, and those whose changes have not taken effect yet. */
+  keys(): Iterable<string>
   /** Makes the content exactly these entries. */
   replace(entries: Iterable<readonly [key: string, value: T]>): void
   /** The source has been read once to its end. */

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { fromBinary } from '@bufbuild/protobuf'
 import { workload } from '../../proto/index.ts'
-import { createTestMesh, make, type TestMesh } from './testing.ts'
+import { createTestMesh, make, servedNames, type TestMesh } from './testing.ts'
 
 function workloadOf({ index }: TestMesh, name: string): workload.Workload {
   const resource = index.workloads.get(name)
@@ -292,6 +292,36 @@ test('a cluster that goes takes everything with it: pods, merged addresses, iden
   assert.deepEqual(content(), before)
   join()
   assert.notDeepEqual(content(), before)
+})
+
+test('a cluster that goes takes along what was read of it in the same wave', () => {
+  const mesh = createTestMesh({ multiNetwork: true })
+  mesh.graph.transaction(() => {
+    mesh.inputs.feed('c2', 'pods').set(make.pod('ns1/a', '10.0.0.1') as never)
+    mesh.inputs.feed('c2/x', 'pods').set(make.pod('ns1/a', '10.0.0.2') as never)
+    mesh.inputs.removeCluster('c2')
+  })
+  assert.deepEqual(servedNames(mesh), ['c2/x//Pod/ns1/a'])
+  mesh.graph.transaction(() => {
+    const feed = mesh.inputs.feed('c2', 'pods')
+    feed.set(make.pod('ns1/a', '10.0.0.1') as never)
+    feed.replace([make.pod('ns1/b', '10.0.0.3') as never])
+  })
+  assert.deepEqual(servedNames(mesh), ['c2//Pod/ns1/b', 'c2/x//Pod/ns1/a'])
+})
+
+test('an object of a namespace that is not known is not discovered where selectors are set', () => {
+  const mesh = createTestMesh()
+  const excluded = { matchExpressions: [{ key: 'mesh', operator: 'DoesNotExist' }] }
+  mesh.inputs.meshConfig.set({ discoverySelectors: [excluded] })
+  mesh.apply(make.namespace('ns1', { mesh: 'no' }), make.namespace('ns2'))
+  mesh.apply(make.pod('ns1/a', '10.0.0.1'), make.pod('ns2/a', '10.0.0.2'), make.pod('istio-system/a', '10.0.0.3'))
+  const known = ['c1//Pod/istio-system/a', 'c1//Pod/ns2/a']
+  assert.deepEqual(servedNames(mesh), known)
+  mesh.remove('Namespace//ns1')
+  assert.deepEqual(servedNames(mesh), known)
+  mesh.apply(make.namespace('ns1'))
+  assert.deepEqual(servedNames(mesh), ['c1//Pod/istio-system/a', 'c1//Pod/ns1/a', 'c1//Pod/ns2/a'])
 })
 
 test('the index is synced once its inputs are', async () => {

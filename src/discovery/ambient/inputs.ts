@@ -189,8 +189,14 @@ function sameButVersion(a: InCluster<KubeObject>, b: InCluster<KubeObject>): boo
   )
 }
 
-type Removable = Pick<InputCollection<InCluster<unknown>>, 'entries' | 'delete'>
+type Removable = Pick<InputCollection<unknown>, 'keys' | 'delete'>
 
+/** Removes the objects of a cluster, also those that have been read since the last wave. */
 function removeAll(collection: Removable, cluster: string): void {
-  for (const [key, value] of collection.entries()) if (value.cluster === cluster) collection.delete(key)
+  for (const key of collection.keys()) if (clusterOf(key) === cluster) collection.delete(key)
+}
+
+/** The cluster in the key of an object: names and namespaces have no slash in them. */
+function clusterOf(key: string): string {
+  return key.slice(0, key.lastIndexOf('/', key.lastIndexOf('/') - 1))
 }

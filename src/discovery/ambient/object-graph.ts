@@ -18,20 +18,27 @@ export interface AmbientObjectGraph extends Pick<AmbientInputs, 'meshConfig' | '
 
 export function createObjectGraph(inputs: AmbientInputs, settings: AmbientSettings): AmbientObjectGraph {
   const { graph, collections, meshConfig } = inputs
-  const selectors = graph.singleton('discoverySelectors', (context) =>
-    context.pick(meshConfig.collection, '', (config) =>
-      (config?.discoverySelectors ?? []).length === 0 ? undefined : config?.discoverySelectors,
-    ),
+  /** Absent where no selectors are set: every namespace is looked at. */
+  const discovery = graph.singleton('discoverySelectors', (context) =>
+    context.pick(meshConfig.collection, '', (config) => {
+      const selectors = config?.discoverySelectors ?? []
+      if (selectors.length === 0) return undefined
+      // The policies of the whole mesh are in the root namespace: no selector may hide them.
+      return { selectors, always: [config?.rootNamespace || defaultRootNamespace, settings.systemNamespace] }
+    }),
   )
-  const ignoredNamespaces = graph.derive('ignoredNamespaces', collections.namespaces, (context, { object }) => {
-    const wanted = context.value(selectors)
-    const root = context.pick(meshConfig.collection, '', (config) => config?.rootNamespace || defaultRootNamespace)
-    // The policies of the whole mesh are in the root namespace: no selector may hide them.
-    if (wanted === undefined || [root, settings.systemNamespace].includes(object.metadata.name)) return undefined
-    return wanted.some((selector) => matchesLabelSelector(selector, object.metadata.labels)) ? undefined : true
-  })
-  const isDiscovered = (context: ReadContext, cluster: string, { metadata: { namespace } }: KubeObject): boolean =>
-    namespace === undefined || context.get(ignoredNamespaces, objectKey(cluster, undefined, namespace)) === undefined
+  const discovered = graph.derive('discoveredNamespaces', collections.namespaces, (context, { object }) =>
+    context.value(discovery)?.selectors.some((selector) => matchesLabelSelector(selector, object.metadata.labels))
+      ? true
+      : undefined,
+  )
+  const isDiscovered = (context: ReadContext, cluster: string, { metadata: { namespace } }: KubeObject): boolean => {
+    if (namespace === undefined) return true
+    const wanted = context.value(discovery)
+    if (wanted === undefined || wanted.always.includes(namespace)) return true
+    // A namespace that is not known, or not any more, meets no selector.
+    return context.get(discovered, objectKey(cluster, undefined, namespace)) === true
+  }
   const isReadFrom = (kind: AmbientKind, cluster: string): boolean =>
     cluster === settings.clusterId || (settings.multiNetwork && ambientKinds[kind] === 'every-cluster')
   const isOfRevision = ({ metadata }: KubeObject): boolean => {

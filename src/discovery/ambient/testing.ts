@@ -3,6 +3,7 @@ import type { KubeObject } from '../../api/index.ts'
 import { type CollectionReport, createGraph, type Graph } from '../../collections/index.ts'
 import type { ResourceChange } from '../../xds/index.ts'
 import { type AmbientIndex, createAmbientIndex } from './ambient-index.ts'
+import { viewAmbient } from './debug-view.ts'
 import { type AmbientInputs, type AmbientKind, createAmbientInputs } from './inputs.ts'
 import { type AmbientSettings, defaultAmbientSettings } from './settings.ts'
 
@@ -76,6 +77,25 @@ export function createTestMesh(settings: Partial<AmbientSettings> = {}): TestMes
   }
 }
 
+/** What is served under a name, as JSON with addresses as text; undefined where there is nothing. */
+export function served({ index }: TestMesh, name: string): Fields | undefined {
+  const { workloads, services } = viewAmbient(index)
+  return ([...workloads, ...services] as Fields[]).find(
+    ({ uid, namespace, hostname }) => uid === name || (uid === undefined && `${namespace}/${hostname}` === name),
+  )
+}
+
+/** The names of all that is served as an Address, in order. */
+export function servedNames({ index }: TestMesh): string[] {
+  return [...index.addresses.list()].map(({ name }) => name).sort()
+}
+
+/** The conditions that an object (`Kind/namespace/name`) must carry, as `type status reason: message`. */
+export function conditionsOf({ index }: TestMesh, name: string): string[] {
+  const found = index.conditions.get(name)?.conditions ?? []
+  return found.map(({ type, status, reason, message }) => `${type} ${status} ${reason}: ${message}`)
+}
+
 type Fields = Readonly<Record<string, unknown>>
 
 const object = (apiVersion: string, kind: string, path: string, metadata: Fields, rest: Fields): KubeObject => {
@@ -118,6 +138,27 @@ export const make = {
         spec: { gatewayClassName: 'istio-waypoint', listeners: [{ name: 'mesh', port: 15008, protocol: 'HBONE' }] },
         status: options.ready === false ? {} : { addresses: [{ type: 'Hostname', value: 'waypoint.example.com' }] },
       },
+    ),
+  gateway: (path: string, metadata: Fields, spec: Fields, addresses: readonly Fields[] = []) =>
+    object('gateway.networking.k8s.io/v1', 'Gateway', path, metadata, {
+      spec: {
+        gatewayClassName: 'istio-waypoint',
+        listeners: [{ name: 'mesh', port: 15008, protocol: 'HBONE' }],
+        ...spec,
+      },
+      status: { addresses },
+    }),
+  gatewayClass: (name: string, metadata: Fields = {}) =>
+    object('gateway.networking.k8s.io/v1', 'GatewayClass', name, metadata, {
+      spec: { controllerName: 'istio.io/mesh-controller' },
+    }),
+  slice: (path: string, service: string, endpoints: readonly Fields[], rest: Fields = {}) =>
+    object(
+      'discovery.k8s.io/v1',
+      'EndpointSlice',
+      path,
+      { labels: { 'kubernetes.io/service-name': service } },
+      { addressType: 'IPv4', ports: [{ name: 'http', port: 9080, protocol: 'TCP' }], endpoints, ...rest },
     ),
   serviceEntry: (path: string, spec: Fields, metadata: Fields = {}) =>
     object('networking.istio.io/v1', 'ServiceEntry', path, metadata, {
