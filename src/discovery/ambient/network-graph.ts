@@ -170,15 +170,27 @@ export function createNetworkGraph(
     graph.deriveMany(name, found, (_, gateways, key) =>
       gateways.map((one) => [`${name} ${key} ${one.cluster} ${one.network} ${placeText(one)}`, one] as const),
     )
+  const ownOrFirst = (found: readonly NetworkGateway[]): NetworkGateway | undefined => {
+    const inOrder = found.toSorted(compareGateways)
+    return inOrder.find(({ cluster }) => cluster === clusterId) ?? inOrder[0]
+  }
   const all = graph.join('networkGateways/all', [
     each('networkGateways/each', ofGateways),
     each('networkGateways/services/each', ofServices),
     each('networkGateways/written/each', usable),
   ])
-  const samePlace = graph.group('networkGateways/place', all, (one) => [`${one.network} ${placeText(one)}`])
-  const gateways = graph.derive('networkGateways', samePlace, (_, found) => {
-    const [first, ...others] = found.toSorted(compareGateways)
-    return others.find(({ cluster, source }) => cluster === clusterId && source === first?.source) ?? first
+  const sameGateway = graph.group('networkGateways/gateway', all, (one) => [
+    `${one.source} ${one.namespace}/${one.name} ${one.network} ${placeText(one)}`,
+  ])
+  const distinct = graph.derive('networkGateways/distinct', sameGateway, (_, found) => ownOrFirst(found))
+  const samePlace = graph.group('networkGateways/place', distinct, (one) => [`${one.network} ${placeText(one)}`])
+  // What is declared as a Gateway counts before what is known of a Service at the same place.
+  const gateways = graph.deriveMany('networkGateways', samePlace, (_, found, place) => {
+    const declared = found.filter(({ source }) => source === 'Gateway')
+    const counting = declared.length > 0 ? declared : [ownOrFirst(found)]
+    return counting.flatMap((one) =>
+      one === undefined ? [] : [[`${place} ${one.namespace}/${one.name}`, one] as const],
+    )
   })
   const gatewaysByNetwork = graph.index('networkGateways/network', gateways, ({ network }) => [network])
 

@@ -76,8 +76,12 @@ export function gatewayAddress({ namespace, network, place, hbonePort }: Network
   }
 }
 
+export function gatewayUid(gateway: NetworkGateway): string {
+  return `NetworkGateway/${gateway.network}/${placeText(gateway)}/${gateway.hbonePort}`
+}
+
 export function gatewayWorkload(gateway: NetworkGateway, trustDomain: string): workload.Workload {
-  const uid = `NetworkGateway/${gateway.network}/${placeText(gateway)}/${gateway.hbonePort}`
+  const uid = gatewayUid(gateway)
   return create(workload.WorkloadSchema, {
     uid,
     name: uid,

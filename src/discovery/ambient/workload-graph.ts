@@ -5,7 +5,7 @@ import type { Base } from './base.ts'
 import { objectKey } from './inputs.ts'
 import { containsLabels } from './labels.ts'
 import { type Membership, serviceKey, type WorkloadInfo } from './model.ts'
-import { gatewayWorkload } from './networks.ts'
+import { compareGateways, gatewayUid, gatewayWorkload } from './networks.ts'
 import type { AmbientObjectGraph } from './object-graph.ts'
 import { waypointAllowKey } from './policies/waypoint-allow.ts'
 import type { PolicyGraph } from './policy-graph.ts'
@@ -69,7 +69,9 @@ export function createWorkloadGraph(
     },
   ): WorkloadSurroundings => {
     const { attachment, binding } = own.attachment
-    const implicit = settings.autoAllowWaypoints ? waypointPolicies(context, own.services.keys(), attachment) : []
+    const implicit = settings.autoAllowWaypoints
+      ? waypointPolicies(context, own.cluster, own.services.keys(), attachment)
+      : []
     return {
       network: own.network,
       trustDomain: base.wireTrustDomain(context, own.cluster),
@@ -81,16 +83,18 @@ export function createWorkloadGraph(
     }
   }
 
-  const waypointPolicies = (context: ReadContext, keys: Iterable<string>, attachment: Attachment): string[] => {
-    const ofServices = [...keys]
-      .sort()
-      .map((key) =>
-        context.pick(services.local, key, (service) =>
-          service?.info.attachment.kind === 'bound' ? waypointAllowKey(service.info.attachment.waypoint) : undefined,
-        ),
-      )
-    const own = attachment.kind === 'bound' ? [waypointAllowKey(attachment.waypoint)] : []
-    const wanted = new Set([...ofServices, ...own].filter((key) => key !== undefined))
+  const waypointPolicies = (
+    context: ReadContext,
+    cluster: string,
+    keys: Iterable<string>,
+    attachment: Attachment,
+  ): string[] => {
+    const ofServices = [...keys].sort().flatMap((key) => [
+      ...context.pick(services.local, key, (service) => waypointKeys(service?.info.attachment)),
+      // In another cluster clients take the waypoint that is declared there.
+      ...context.pick(services.remote, membershipKey(cluster, key), (info) => waypointKeys(info?.attachment)),
+    ])
+    const wanted = new Set([...ofServices, ...waypointKeys(attachment)])
     return [...wanted].filter((key) => context.pick(policies.authorizations, key, (policy) => policy !== undefined))
   }
 
@@ -230,9 +234,12 @@ export function createWorkloadGraph(
     )
   })
 
-  const gateways = graph.deriveMany('workloads/gateways', base.networks.gateways, (context, gateway) => {
+  const gatewaysByUid = graph.group('networkGateways/uid', base.networks.gateways, (gateway) => [gatewayUid(gateway)])
+  const gateways = graph.derive('workloads/gateways', gatewaysByUid, (context, found): WorkloadInfo | undefined => {
+    const [gateway] = found.toSorted(compareGateways)
+    if (gateway === undefined) return undefined
     const message = gatewayWorkload(gateway, base.wireTrustDomain(context, gateway.cluster))
-    return [[message.uid, { cluster: gateway.cluster, message }] as const]
+    return { cluster: gateway.cluster, message }
   })
 
   const byUid = (name: string, source: Collection<WorkloadInfo>): Collection<WorkloadInfo> =>
@@ -242,4 +249,11 @@ export function createWorkloadGraph(
     workloads: graph.join('workloads', sent, { equals: sameMessage }),
     entryAttachments: graph.derive('workloads/entries/waypoints', entryAttachments, (_, { attachment }) => attachment),
   }
+}
+
+/** The policies that let in the waypoints something is attached to: the first one, and its canary. */
+function waypointKeys(attachment: Attachment | undefined): string[] {
+  if (attachment?.kind !== 'bound') return []
+  const { waypoint, canary } = attachment
+  return [waypoint, ...(canary?.kind === 'bound' ? [canary.waypoint] : [])].map(waypointAllowKey)
 }

@@ -22,7 +22,8 @@ export function kubernetesService(
   if (spec === undefined || spec.type === 'ExternalName') return undefined
   const namespace = metadata.namespace ?? ''
   const ports = spec.ports ?? []
-  const clusterIps = spec.clusterIPs ?? (spec.clusterIP === undefined ? [] : [spec.clusterIP])
+  const single = spec.clusterIP === undefined ? [] : [spec.clusterIP]
+  const clusterIps = spec.clusterIPs !== undefined && spec.clusterIPs.length > 0 ? spec.clusterIPs : single
   const selector = spec.selector
   return {
     cluster,

@@ -63,26 +63,18 @@ export interface WaypointLookup {
   namespaceDefaults(): NamespaceDefaults | undefined
 }
 
+/** A Service or ServiceEntry. One that is seen in its namespace only has no waypoint elsewhere. */
+type ServiceObject = Metadata & { readonly namespace: string; readonly confinedToNamespace: boolean }
+
 /** The waypoint for traffic addressed to a service. */
-export function attachService(
-  lookup: WaypointLookup,
-  object: Metadata & { readonly namespace: string; readonly confinedToNamespace: boolean },
-): Attachment {
+export function attachService(lookup: WaypointLookup, object: ServiceObject): Attachment {
   const managed = object.labels?.['gateway.istio.io/managed']
   if (managed === 'istio.io-mesh-controller' || managed === 'istio.io-eastwest-controller') return { kind: 'none' }
   const primary = attach(lookup, object, 'service')
   if (primary.kind !== 'bound') return primary
   const { waypoint } = primary
-  if (object.confinedToNamespace && waypoint.namespace !== object.namespace) {
-    return {
-      kind: 'refused',
-      level: 'object',
-      refusal: {
-        reason: 'CrossNamespaceWaypointForbidden',
-        message: `cannot bind to waypoint ${quoted(waypoint)} in another namespace: cross-namespace waypoint binding is not permitted for a ServiceEntry with NAMESPACE visibility`,
-      },
-    }
-  }
+  const forbidden = crossNamespaceRefusal(object, waypoint)
+  if (forbidden !== undefined) return { kind: 'refused', level: 'object', refusal: forbidden }
   const ingressText = object.labels?.['istio.io/ingress-use-waypoint'] ?? lookup.namespaceDefaults()?.ingressUseWaypoint
   const canary = attachCanary(lookup, object, waypoint)
   return {
@@ -158,9 +150,17 @@ function resolve(
   return { kind: 'found', waypoint }
 }
 
+function crossNamespaceRefusal(object: ServiceObject, waypoint: Waypoint): Refusal | undefined {
+  if (!object.confinedToNamespace || waypoint.namespace === object.namespace) return undefined
+  return {
+    reason: 'CrossNamespaceWaypointForbidden',
+    message: `cannot bind to waypoint ${quoted(waypoint)} in another namespace: cross-namespace waypoint binding is not permitted for a ServiceEntry with NAMESPACE visibility`,
+  }
+}
+
 function attachCanary(
   lookup: WaypointLookup,
-  object: Metadata & { readonly namespace: string },
+  object: ServiceObject,
   primary: Waypoint,
 ): Extract<Attachment, { kind: 'bound' }>['canary'] {
   const refuse = (reason: string, message: string) => ({ kind: 'refused' as const, refusal: { reason, message } })
@@ -181,7 +181,11 @@ function attachCanary(
     return refuse('CanaryInvalidWeight', message)
   }
   const found = resolve(lookup, reference, object.namespace, 'service')
-  return found.kind === 'found' ? { kind: 'bound', waypoint: found.waypoint, weight } : found
+  if (found.kind === 'refused') return found
+  const forbidden = crossNamespaceRefusal(object, found.waypoint)
+  return forbidden === undefined
+    ? { kind: 'bound', waypoint: found.waypoint, weight }
+    : { kind: 'refused', refusal: forbidden }
 }
 
 function quoted({ namespace, name }: { readonly namespace: string; readonly name: string }): string {
