@@ -1,6 +1,7 @@
 // System calls that Node does not offer, by FFI: network namespaces, socket options, descriptor passing. Linux on x86-64
 // and arm64; elsewhere every call throws a LinuxError. Nothing is loaded before the first call.
 export type { IpAddress } from './address.ts'
+export { duplicateDescriptor } from './descriptor.ts'
 export { LinuxError } from './errors.ts'
 export { raiseDescriptorLimit } from './limits.ts'
 export { trimMemory } from './memory.ts'

@@ -1,6 +1,7 @@
 // Network namespaces: opening one, and running a synchronous function inside one.
 import { closeSync, fstatSync, openSync } from 'node:fs'
-import { CLONE_NEWNET, F_DUPFD_CLOEXEC } from './constants.ts'
+import { CLONE_NEWNET } from './constants.ts'
+import { duplicateDescriptor } from './descriptor.ts'
 import { LinuxError } from './errors.ts'
 import { checked, libc } from './libc.ts'
 import type { NetworkNamespace } from './types.ts'
@@ -37,7 +38,7 @@ export type OpenNamespace = Pick<NetworkNamespace, 'fd' | 'inode' | 'device'>
  * been closed meanwhile, and the number is another file's.
  */
 export function duplicateNetworkNamespace({ fd, inode, device }: OpenNamespace): NetworkNamespace {
-  const duplicate = adoptNetworkNamespace(checked('fcntl', libc().fcntl(fd, F_DUPFD_CLOEXEC, 'int', 0)))
+  const duplicate = adoptNetworkNamespace(duplicateDescriptor(fd))
   if (duplicate.inode === inode && duplicate.device === device) return duplicate
   duplicate[Symbol.dispose]()
   throw new LinuxError('fcntl', 'ESTALE', 'the network namespace has been closed')

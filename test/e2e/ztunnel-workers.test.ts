@@ -182,6 +182,18 @@ suite('two workers', { skip: canRunLab, timeout: 240_000 }, () => {
       await eventually(works, 'a connection without the policy')
     })
 
+    test('the tunnels of a peer, one from each of its workers, are spread over both', async () => {
+      const connections = await connectMany(lab)
+      const text = await lab.run('n2', 'curl', '-sS', '-m', '9', 'http://127.0.0.1:15020/metrics')
+      const tunnels = text.split('\n').filter((line) => line.startsWith('lateen_tunnel_connections{'))
+      assert.deepEqual(tunnels, [
+        'lateen_tunnel_connections{worker="worker 0"} 1',
+        'lateen_tunnel_connections{worker="worker 1"} 1',
+      ])
+      for (let round = 0; round < 3; round += 1) await Promise.all(connections.map(roundTrip))
+      await closeAll(connections)
+    })
+
     test('a level of the log reaches both', async () => {
       const opened = () => proxy.log().split('connection opened').length - 1
       const before = opened()

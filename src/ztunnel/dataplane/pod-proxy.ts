@@ -22,9 +22,16 @@ export interface PodProxyOptions {
   readonly services: DataPlaneServices
   /** `hbone`: only the listener for tunnels, as for the proxy's own workload. */
   readonly listeners: 'all' | 'hbone'
+  /**
+   * Asked of each tunnel connection that is accepted, before anything is read of it: whether it is served here, or a promise that is
+   * settled once somebody else serves it.
+   */
+  readonly placeTunnel?: (socket: Socket) => 'here' | Promise<void>
 }
 
 export interface PodProxy {
+  /** Serves a tunnel connection that somebody else has accepted for the pod, paused and unread. */
+  takeTunnel(socket: Socket): void
   connections(): readonly LiveConnection[]
   /** No new connections; tunnel peers are told; resolves when the connections in progress have ended. */
   drain(): Promise<void>
@@ -52,6 +59,7 @@ export async function startPodProxy(given: PodProxyOptions): Promise<PodProxy> {
   const servers = new Set<TunnelServerConnection>()
   const handshaking = new Set<Promise<void>>()
   let draining = false
+  let tunnelListener = { transparent: false }
 
   const onConnection = (connection: TunnelServerConnection) => {
     servers.add(connection)
@@ -62,6 +70,8 @@ export async function startPodProxy(given: PodProxyOptions): Promise<PodProxy> {
     handshaking.add(work)
     void work.finally(() => handshaking.delete(work))
   }
+  const serveTunnel = (socket: Socket, { transparent }: { transparent: boolean }) =>
+    own(serveInbound(context, socket, { preserveSource: transparent, onConnection }))
   const listen = async (
     port: number,
     onSocket: (socket: Socket, listener: { transparent: boolean }) => void,
@@ -82,6 +92,7 @@ export async function startPodProxy(given: PodProxyOptions): Promise<PodProxy> {
     )
     state.transparent = listener.transparent
     listeners.push(listener)
+    return state
   }
   const closeListeners = () => {
     for (const listener of listeners.splice(0)) listener.close()
@@ -90,9 +101,11 @@ export async function startPodProxy(given: PodProxyOptions): Promise<PodProxy> {
   try {
     const { ports } = options
     if (given.listeners === 'hbone' || options.proxy) {
-      await listen(ports.hbone, (socket, { transparent }) =>
-        own(serveInbound(context, socket, { preserveSource: transparent, onConnection })),
-      )
+      tunnelListener = await listen(ports.hbone, (socket, listener) => {
+        const place = given.placeTunnel?.(socket) ?? 'here'
+        if (place === 'here') serveTunnel(socket, listener)
+        else own(place)
+      })
     }
     if (given.listeners === 'all' && options.proxy) {
       await listen(ports.plaintext, (socket, { transparent }) =>
@@ -136,6 +149,7 @@ export async function startPodProxy(given: PodProxyOptions): Promise<PodProxy> {
 
   return {
     connections: () => tracker.list(),
+    takeTunnel: (socket) => serveTunnel(socket, tunnelListener),
     async drain() {
       draining = true
       closeListeners()

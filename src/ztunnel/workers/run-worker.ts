@@ -12,7 +12,8 @@ import { dataPlaneOptions, ownDataPlaneOptions } from './data-plane-options.ts'
 import type { MainCall, MainResults, ToMain, ToWorker, WorkerCall, WorkerResults } from './messages.ts'
 import { createReceivedRevocations } from './revocations.ts'
 import { createDataPlaneServices } from './services.ts'
-import { startBeating } from './vitals.ts'
+import { createTunnelBalance } from './tunnel-balance.ts'
+import { startBeating, stuckWorkers } from './vitals.ts'
 import type { WorkerData } from './worker-data.ts'
 import { createWorkerPods } from './worker-pods.ts'
 import { createWorkerReadiness } from './worker-readiness.ts'
@@ -44,7 +45,18 @@ export function runWorker(data: WorkerData): void {
     askAddress: (key, { timeoutMs, signal }) =>
       calls.call({ kind: 'address', key, timeoutMs }, signal === undefined ? {} : { signal }),
   })
-  const pods = createWorkerPods({ pods: dataPlaneOptions(config), own: ownDataPlaneOptions(config) }, services)
+  const pods = createWorkerPods(
+    { pods: dataPlaneOptions(config), own: ownDataPlaneOptions(config) },
+    services,
+    (id, socket) => balance.place(id, socket),
+  )
+  const balance = createTunnelBalance({
+    index,
+    ...data.tunnels,
+    stuck: () => stuckWorkers(vitals),
+    canTake: pods.serves,
+    take: pods.takeTunnel,
+  })
   const readiness = createWorkerReadiness(vitals, logging.scope('ztunnel', 'The process'))
   const profiler = createThreadProfiler()
   const stopBeating = startBeating(vitals, index)
@@ -75,6 +87,7 @@ export function runWorker(data: WorkerData): void {
         return await profiler.heapProfile()
       case 'close':
         pods.stopAll(call.reason)
+        balance[Symbol.dispose]()
         await readiness[Symbol.asyncDispose]()
         stopBeating()
         idleMemory[Symbol.dispose]()

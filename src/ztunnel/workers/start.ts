@@ -1,4 +1,5 @@
 // The workers of the process, as the main thread holds them all.
+import { randomUUID } from 'node:crypto'
 import { createSocket } from '../../linux/index.ts'
 import type { Logging, MetricsRegistry } from '../../observability/index.ts'
 import type { RevocationSource, WorkloadCertificate } from '../certificates/index.ts'
@@ -8,6 +9,8 @@ import { formatAddress } from '../state/address.ts'
 import type { MeshState } from '../state/index.ts'
 import type { MainCall, MainResults, ToWorker } from './messages.ts'
 import { createServedPods, type ServedPods } from './served-pods.ts'
+import { createTunnelCounts } from './tunnel-balance.ts'
+import { registerTunnelMetrics } from './tunnel-metrics.ts'
 import { createVitals, stuckWorkers } from './vitals.ts'
 import { workerConfigOf } from './worker-config.ts'
 import { startWorkerThread, type WorkerThread } from './worker-thread.ts'
@@ -52,6 +55,8 @@ export function startWorkers(options: WorkersOptions): Workers {
   const count = config.workerThreads
   const fd = listenForProbes(config)
   const vitals = createVitals(count)
+  const tunnels = { counts: createTunnelCounts(count), channel: `tunnels ${randomUUID()}` }
+  registerTunnelMetrics(registry, tunnels.counts)
   const workerConfig = workerConfigOf(config)
   async function serve(call: MainCall, signal: AbortSignal): Promise<MainResults[MainCall['kind']]> {
     switch (call.kind) {
@@ -63,7 +68,12 @@ export function startWorkers(options: WorkersOptions): Workers {
     }
   }
   const threads = Array.from({ length: count }, (_, index) =>
-    startWorkerThread({ data: { index, config: workerConfig, mesh: state.memory, vitals }, logging, registry, serve }),
+    startWorkerThread({
+      data: { index, config: workerConfig, mesh: state.memory, vitals, tunnels },
+      logging,
+      registry,
+      serve,
+    }),
   )
   const [first] = threads
   if (first === undefined) throw new RangeError('there is no worker without a number of workers')

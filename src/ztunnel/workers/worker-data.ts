@@ -1,6 +1,7 @@
 // What a worker is started with.
 import type { ThreadStart } from '../../observability/index.ts'
 import type { MeshMemory } from '../state/index.ts'
+import type { TunnelBalanceOptions } from './tunnel-balance.ts'
 import type { Vitals } from './vitals.ts'
 import type { WorkerConfig } from './worker-config.ts'
 
@@ -9,5 +10,6 @@ export interface WorkerData {
   readonly config: WorkerConfig
   readonly mesh: MeshMemory
   readonly vitals: Vitals
+  readonly tunnels: Pick<TunnelBalanceOptions, 'counts' | 'channel'>
   readonly observability: ThreadStart
 }

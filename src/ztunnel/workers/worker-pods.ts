@@ -1,4 +1,5 @@
 // The pods of one worker: their proxies by the number the main thread gave them.
+import type { Socket } from 'node:net'
 import { duplicateNetworkNamespace, type NetworkNamespace } from '../../linux/index.ts'
 import {
   type DataPlaneOptions,
@@ -17,17 +18,23 @@ export interface WorkerPods {
   stop(id: number, reason: string): void
   stopAll(reason: string): void
   connections(): ReadonlyMap<number, readonly LiveConnection[]>
+  /** Whether the pod is served here, and, unless `alsoDraining`, takes new connections. */
+  serves(id: number, alsoDraining: boolean): boolean
+  /** Serves a tunnel connection of a pod that is served here, paused and unread. */
+  takeTunnel(id: number, socket: Socket): void
 }
 
 interface Entry {
   proxy: PodProxy | undefined
+  isDraining: boolean
   readonly namespace: NetworkNamespace | undefined
 }
 
-/** `own`: for the proxy's own workload. */
+/** `own`: for the proxy's own workload. `placeTunnel`: which worker serves a connection. */
 export function createWorkerPods(
   options: { readonly pods: DataPlaneOptions; readonly own: DataPlaneOptions },
   services: DataPlaneServices,
+  placeTunnel: (id: number, socket: Socket) => 'here' | Promise<void>,
 ): WorkerPods {
   const entries = new Map<number, Entry>()
 
@@ -43,14 +50,16 @@ export function createWorkerPods(
     async start({ id, pod, namespace: given, listeners }) {
       // A worker that stood still may come to this when the pod is gone, and the descriptor's number another pod's.
       const namespace = given === undefined ? undefined : duplicateNetworkNamespace(given)
-      const entry: Entry = { proxy: undefined, namespace }
+      const entry: Entry = { proxy: undefined, isDraining: false, namespace }
       entries.set(id, entry)
       try {
+        const chosen = listeners === 'hbone' ? options.own : options.pods
         const proxy = await startPodProxy({
           pod,
           services,
           listeners,
-          options: listeners === 'hbone' ? options.own : options.pods,
+          options: chosen,
+          ...(chosen.reusePort ? { placeTunnel: (socket: Socket) => placeTunnel(id, socket) } : {}),
           ...(namespace === undefined ? {} : { namespace }),
         })
         if (entries.get(id) === entry) entry.proxy = proxy
@@ -62,12 +71,20 @@ export function createWorkerPods(
       }
     },
     async drain(id) {
-      await entries.get(id)?.proxy?.drain()
+      const entry = entries.get(id)
+      if (entry === undefined) return
+      entry.isDraining = true
+      await entry.proxy?.drain()
     },
     stop,
     stopAll(reason) {
       for (const id of [...entries.keys()]) stop(id, reason)
     },
+    serves(id, alsoDraining) {
+      const entry = entries.get(id)
+      return entry?.proxy !== undefined && (alsoDraining || !entry.isDraining)
+    },
+    takeTunnel: (id, socket) => entries.get(id)?.proxy?.takeTunnel(socket),
     connections: () =>
       new Map([...entries].flatMap(([id, { proxy }]) => (proxy === undefined ? [] : [[id, proxy.connections()]]))),
   }
