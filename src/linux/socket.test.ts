@@ -2,7 +2,8 @@ import assert from 'node:assert/strict'
 import { existsSync } from 'node:fs'
 import net from 'node:net'
 import { test } from 'node:test'
-import { descriptorOf, resetSocket } from './index.ts'
+import { createSocket, descriptorOf, resetSocket } from './index.ts'
+import { libc } from './libc.ts'
 
 /** Both ends of a connection; the client does not read. */
 async function connected(server: net.Server) {
@@ -42,3 +43,59 @@ for (const [state, prepare] of [
     }
   })
 }
+
+test(
+  'every TCP socket sends at once, and those with keepalive have it as given, accepted ones as well',
+  linux,
+  async () => {
+    const keepalive = { timeSeconds: 70, intervalSeconds: 8, retries: 5, userTimeout: true }
+    const option = (socket: net.Socket, level: number, name: number): number => {
+      const [value, length] = [Buffer.alloc(4), Buffer.from([4, 0, 0, 0])]
+      assert.equal(libc().getsockopt(descriptorOf(socket) ?? -1, level, name, value, length), 0)
+      return value.readInt32LE()
+    }
+    const optionsOf = (socket: net.Socket) => ({
+      noDelay: option(socket, 6, 1) !== 0,
+      isKept: option(socket, 1, 9) !== 0,
+      timeSeconds: option(socket, 6, 4),
+      intervalSeconds: option(socket, 6, 5),
+      retries: option(socket, 6, 6),
+      userTimeoutMs: option(socket, 6, 18),
+    })
+    const wanted = {
+      noDelay: true,
+      isKept: true,
+      timeSeconds: 70,
+      intervalSeconds: 8,
+      retries: 5,
+      userTimeoutMs: 110_000,
+    }
+    const listening = createSocket({
+      family: 4,
+      type: 'stream',
+      tcp: { keepalive },
+      bind: { ip: '127.0.0.1', port: 0 },
+    })
+    const server = net.createServer()
+    await new Promise<void>((resolve) => server.listen({ fd: listening.fd }, resolve))
+    const { port } = server.address() as net.AddressInfo
+    const accepted = new Promise<net.Socket>((resolve) => server.once('connection', resolve))
+    const { fd } = createSocket({ family: 4, type: 'stream', tcp: { keepalive } })
+    const client = new net.Socket(Object.assign({ fd }, { manualStart: true }))
+    client.connect(port, '127.0.0.1')
+    const socket = await accepted
+    try {
+      assert.deepEqual(optionsOf(socket), wanted)
+      assert.deepEqual(optionsOf(client), wanted)
+      const plain = createSocket({ family: 4, type: 'stream', tcp: { keepalive: undefined } })
+      const other = new net.Socket(Object.assign({ fd: plain.fd }, { manualStart: true }))
+      const { noDelay, isKept, userTimeoutMs } = optionsOf(other)
+      assert.deepEqual({ noDelay, isKept, userTimeoutMs }, { noDelay: true, isKept: false, userTimeoutMs: 0 })
+      other.destroy()
+    } finally {
+      client.destroy()
+      socket.destroy()
+      await new Promise((resolve) => server.close(resolve))
+    }
+  },
+)

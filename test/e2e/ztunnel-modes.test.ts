@@ -291,4 +291,25 @@ suite('the node proxy in its modes', { skip: canRunLab, timeout: 120_000 }, () =
     assert.match(proxy.log(), /connection complete.*error="connection failed to drain within the timeout"/)
     assert.match(await metricsOf(lab, 'n1'), /istio_tcp_connections_closed_total/)
   })
+
+  test('asked twice on the terminal it ends at once, with connections open', async () => {
+    await using lab = await createMeshLab({ pods: [client, server], nodes: ['n1', 'n2'] })
+    announcePod(lab, client)
+    announcePod(lab, server, [echo])
+    announceService(lab, echo)
+    await lab.listen('server', 8080, answerBack)
+    const [, proxy] = await Promise.all([
+      lab.startProxy('n1'),
+      lab.startProxy('n2', { CONNECTION_TERMINATION_DEADLINE: '1h' }),
+    ])
+    await proxy.logged(/file limits\tbefore=\d+ after=\d+/)
+    const socket = await lab.connect('client', echoTo)
+    ignoreErrors(socket)
+    assert.equal(await say(socket, 'hello'), 'hello')
+    proxy.process.kill('SIGINT')
+    await proxy.logged(/shutting down/)
+    assert.equal(await say(socket, 'still there'), 'still there')
+    proxy.process.kill('SIGINT')
+    assert.equal(await proxy.stopped(), 130)
+  })
 })

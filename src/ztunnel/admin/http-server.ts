@@ -28,6 +28,7 @@ export interface HttpServer extends AsyncDisposable {
 }
 
 const headersTimeoutMs = 2000
+const checkMs = 500
 const maxHeaderBytes = 8 * 1024
 /** A client that takes nothing for so long is not waited for. */
 const stalledMs = 30_000
@@ -38,7 +39,8 @@ export type HttpBinding = { readonly ip: string; readonly port: number } | { rea
 /** Binds one address. Rejects with `failed to bind to address <addr>: <os error>`. */
 export async function startHttpServer(routes: Routes, binding: HttpBinding): Promise<HttpServer> {
   const server = createServer(
-    { maxHeaderSize: maxHeaderBytes, headersTimeout: headersTimeoutMs },
+    // Without an interval of ours Node would look at the time of half a minute only.
+    { maxHeaderSize: maxHeaderBytes, headersTimeout: headersTimeoutMs, connectionsCheckingInterval: checkMs },
     (request, response) => {
       request.resume()
       answer(routes, request).then(

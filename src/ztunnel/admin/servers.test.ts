@@ -151,3 +151,19 @@ async function rawGet(port: number, path: string, encoding: string) {
   for await (const chunk of response) chunks.push(chunk)
   return { contentEncoding: response.headers['content-encoding'] as string | undefined, body: Buffer.concat(chunks) }
 }
+
+test('a request whose head does not come to its end is given up, and one whose head is too long is refused', async () => {
+  await using server = await startAdmin()
+  const answerTo = async (text: string): Promise<string> => {
+    const socket = net.connect(server.port, '127.0.0.1')
+    socket.write(text)
+    const chunks: Buffer[] = []
+    for await (const chunk of socket) chunks.push(chunk)
+    return Buffer.concat(chunks).toString()
+  }
+  const startedAt = performance.now()
+  assert.match(await answerTo('GET /config_dump HTTP/1.1\r\nhost: a\r\n'), /^HTTP\/1\.1 408 /)
+  const tookMs = performance.now() - startedAt
+  assert.ok(tookMs >= 2000 && tookMs < 8000, `${tookMs}`)
+  assert.match(await answerTo(`GET / HTTP/1.1\r\nhost: a\r\nx: ${'y'.repeat(8 * 1024)}\r\n\r\n`), /^HTTP\/1\.1 431 /)
+})

@@ -61,3 +61,15 @@ test('a client that asks and asks and takes no answer costs bounded memory, and 
   client.destroy()
   await gone
 })
+
+test('a client over TCP that asks nothing is let go after five seconds', { timeout: 30_000 }, async () => {
+  using server = await listen({ answer: async (query) => Buffer.from(query) })
+  const client = net.connect(server.port, '127.0.0.1')
+  const answered = once(client, 'data')
+  client.write(framed(Buffer.from('question')))
+  await answered
+  const startedAt = performance.now()
+  await once(client, 'close')
+  const idleMs = performance.now() - startedAt
+  assert.ok(idleMs > 4000 && idleMs < 15_000, `${idleMs}`)
+})

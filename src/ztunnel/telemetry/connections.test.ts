@@ -41,19 +41,9 @@ test('only the first end of a connection counts', () => {
   const open = reports.open(facts)
   open.close()
   open.close({ error: 'late', flag: 'CONNECT' })
-  open.drop()
   assert.equal(lines.length, 1)
   assert.equal(series('istio_tcp_connections_closed_total')[0]?.value, 1)
   assert.deepEqual(series('istio_tcp_connections_failed_total'), [])
-})
-
-test('a connection that is cut says so', () => {
-  const { lines, reports } = world()
-  reports.open(facts).drop()
-  assert.match(
-    lines[0] ?? '',
-    /\terror\taccess\tconnection complete\t.*error="connection closed due to connection drain"\n$/,
-  )
 })
 
 test('the opening is logged at debug, without bytes', () => {

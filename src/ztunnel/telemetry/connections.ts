@@ -2,7 +2,6 @@
 import { type Fields, type Logging, quoted } from '../../observability/index.ts'
 import { spiffeId } from '../decisions/identity.ts'
 import { formatAddress } from '../state/address.ts'
-import { errorTexts } from './error-texts.ts'
 import {
   type ConnectionFacts,
   destinationIdentity,
@@ -31,8 +30,6 @@ export interface OpenConnection {
   setRemoteDestination(remote: NonNullable<ConnectionFacts['remoteDestination']>): void
   /** Ends the record; only the first call counts. Without a failure the connection went well. */
   close(failure?: ConnectionFailure): void
-  /** Ends the record of a connection that is cut because its proxy stops. */
-  drop(): void
 }
 
 export interface ConnectionReports {
@@ -119,7 +116,6 @@ export function createConnectionReports(options: ConnectionReportsOptions): Conn
         counters = pairSeries(facts)
       },
       close,
-      drop: () => close({ error: errorTexts.drained, flag: 'CONNECT' }),
     }
   }
 }
