@@ -22,7 +22,7 @@ export function connectXds(
   endpoint: ControlPlaneEndpoint,
   given: { readonly state: MeshState; readonly metrics: ZtunnelMetrics; readonly log: Scope },
 ): MeshSource {
-  const { protocol, host, port, hostname } = new URL(endpoint.address)
+  const { host, port, hostname } = new URL(endpoint.address)
   const receive = createDeltaReceiver(given.state)
   const endWarnings = warnOfOtherNetworks(given.state, config, (message) => given.log.warn(message))
   const onDemand = config.xdsOnDemand
@@ -33,16 +33,13 @@ export function connectXds(
       })
     : undefined
   const client: DeltaClient = createDeltaClient({
-    address: port === '' ? `${host}:${protocol === 'https:' ? 443 : 80}` : host,
-    transport:
-      protocol === 'https:'
-        ? {
-            kind: 'tls',
-            roots: () => readRoots(endpoint.roots),
-            serverName: hostname.replace(/^\[|\]$/g, ''),
-            ...(endpoint.altHostname === undefined ? {} : { alternativeName: endpoint.altHostname }),
-          }
-        : { kind: 'plaintext' },
+    address: port === '' ? `${host}:443` : host,
+    transport: {
+      kind: 'tls',
+      roots: () => readRoots(endpoint.roots),
+      serverName: hostname.replace(/^\[|\]$/g, ''),
+      ...(endpoint.altHostname === undefined ? {} : { alternativeName: endpoint.altHostname }),
+    },
     headers: async () => {
       const token = await readToken(config)
       return {

@@ -7,7 +7,7 @@ import { after, before, suite, test } from 'node:test'
 import { createSocket, openNetworkNamespace } from '../../src/linux/index.ts'
 import { ipToBytes } from '../../src/ztunnel/state/index.ts'
 import { canRunLab, createMeshLab, ipv6Of, type LabProxy, type MeshLab } from '../support/mesh-lab.ts'
-import { announcePod, announceService, exchange, hostnameOf } from '../support/mesh-lab-content.ts'
+import { announcePod, announceService, eventually, exchange, hostnameOf } from '../support/mesh-lab-content.ts'
 
 const client = { name: 'client', ip: '10.77.2.1', node: 'n1' }
 const outsider = { name: 'outsider', ip: '10.77.2.3' }
@@ -19,12 +19,14 @@ const backends = {
   other: { vip: '10.78.0.2', hostname: 'other-family.example', A: [], AAAA: [ipv6Of(outsider.ip)] },
   empty: { vip: '10.78.0.3', hostname: 'empty.example', A: [], AAAA: [] },
   unknown: { vip: '10.78.0.4', hostname: 'unknown.example' },
+  /** Of which they say nothing at all. */
+  silent: { vip: '10.78.0.5', hostname: 'silent.example' },
 } as const
 
 const types = { 1: 'A', 28: 'AAAA' } as const
 
 /** Answers as the backends say; a name of none of them does not exist. */
-function answerTo(query: Buffer, asked: string[]): Buffer {
+function answerTo(query: Buffer, asked: string[]): Buffer | undefined {
   let end = 12
   while (query.readUInt8(end) !== 0) end += query.readUInt8(end) + 1
   const labels: string[] = []
@@ -35,6 +37,7 @@ function answerTo(query: Buffer, asked: string[]): Buffer {
   const number = query.readUInt16BE(end + 1)
   const type = number === 1 || number === 28 ? types[number] : undefined
   asked.push(`${name} ${type}`)
+  if (name === backends.silent.hostname) return undefined
   const backend = Object.values(backends).find(({ hostname }) => hostname === name)
   const known = backend !== undefined && 'A' in backend ? backend : undefined
   const addresses = (type === undefined ? undefined : known?.[type]) ?? []
@@ -78,7 +81,10 @@ suite('workloads known by host name', { skip: canRunLab, timeout: 60_000 }, () =
     const { fd } = createSocket({ family: 4, type: 'datagram', bind: { ip: nameServer, port: 53 } }, namespace)
     const server = dgram.createSocket('udp4')
     stack.defer(() => void server.close())
-    server.on('message', (query, { address, port }) => server.send(answerTo(query, asked), port, address))
+    server.on('message', (query, { address, port }) => {
+      const answer = answerTo(query, asked)
+      if (answer !== undefined) server.send(answer, port, address)
+    })
     // With a descriptor it is bound before this returns.
     server.bind({ fd })
     // What `ip netns exec` shows its programs as /etc/resolv.conf.
@@ -119,6 +125,14 @@ suite('workloads known by host name', { skip: canRunLab, timeout: 60_000 }, () =
     )
   })
 
+  test('while name servers say nothing the client may give up', async () => {
+    const client = await lab.connect('client', { ip: backends.silent.vip, port: 80 })
+    client.on('error', () => undefined)
+    await eventually(() => asked.includes('silent.example A'), 'a question')
+    client.resetAndDestroy()
+    await proxy.logged(/connection failed.*dst\.addr=10\.78\.0\.5:80.*error="client gone"/)
+  })
+
   test('each connection that needed a name is counted, by name and by who asked', async () => {
     const metrics = await lab.run('n1', 'curl', '-sS', '-m', '5', 'http://127.0.0.1:15020/metrics')
     const counted = metrics.split('\n').filter((line) => line.startsWith('istio_on_demand_dns_total{'))
@@ -128,6 +142,7 @@ suite('workloads known by host name', { skip: canRunLab, timeout: 60_000 }, () =
       'other-family.example': 1,
       'empty.example': 1,
       'unknown.example': 1,
+      'silent.example': 1,
     })
     for (const line of counted) {
       assert.match(

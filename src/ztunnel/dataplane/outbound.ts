@@ -47,7 +47,7 @@ async function carry(context: PodContext, client: Client): Promise<void> {
     { unanswered: 'fail', signal: gone },
   )
   if (decision.kind === 'refuse') return client.deny({ error: decision.error, flag: 'CONNECT' })
-  const address = await resolveTarget(context, decision.target, source)
+  const address = await resolveTarget(context, decision.target, source, gone)
   await forward(
     {
       facts: factsOf(decision, { source, from, address }),
@@ -61,9 +61,22 @@ async function carry(context: PodContext, client: Client): Promise<void> {
   )
 }
 
-async function resolveTarget({ services }: PodContext, target: Target, source: Workload): Promise<SocketAddress> {
+async function resolveTarget(
+  { services }: PodContext,
+  target: Target,
+  source: Workload,
+  gone: AbortSignal,
+): Promise<SocketAddress> {
   if (target.kind === 'address') return target.address
-  return { ip: await services.resolveHostname(target.workload, target.family, source), port: target.port }
+  const { workload, family, port } = target
+  const givenUp = Promise.withResolvers<never>()
+  const giveUp = () => givenUp.reject(gone.reason)
+  gone.addEventListener('abort', giveUp)
+  try {
+    return { ip: await Promise.race([services.resolveHostname(workload, family, source), givenUp.promise]), port }
+  } finally {
+    gone.removeEventListener('abort', giveUp)
+  }
 }
 
 interface Route {
