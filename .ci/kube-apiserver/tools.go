@@ -1,0 +1,10 @@
+//go:build tools
+
+// Pins the programs that are built from here.
+package tools
+
+import (
+	_ "go.etcd.io/etcd/etcdctl/v3"
+	_ "go.etcd.io/etcd/server/v3"
+	_ "k8s.io/kubernetes/cmd/kube-apiserver"
+)
