@@ -11,4 +11,12 @@ export * from './names.ts'
 export { podSelectsNode } from './node-selection.ts'
 export * from './objects.ts'
 export { resources } from './resources.ts'
+export {
+  clusterRole,
+  controlPlaneRights,
+  nodeAgentRights,
+  nodeProxyRights,
+  remoteReaderRights,
+  serviceAccount,
+} from './rights.ts'
 export { pruneUnknown, type SchemaCheck, setDefaults, validateAgainst } from './schema-validation.ts'

@@ -42,6 +42,11 @@ export const commands: readonly CommandEntry[] = [
     summary: 'Show the clusters that each control plane reads',
     load: () => import('./remote-clusters.ts'),
   },
+  {
+    name: 'manifest',
+    summary: 'Print what a cluster needs for the mesh: CRDs, accounts and rights',
+    load: () => import('./manifest.ts'),
+  },
   { name: 'kubeconfig', summary: 'Print the path of the kubeconfig', load: () => import('./kubeconfig.ts') },
   { name: 'sample', summary: 'Run a service of the bookinfo sample', hidden: true, load: () => import('./sample.ts') },
   { name: 'version', summary: 'Print the version', load: () => import('./version.ts') },

@@ -1,7 +1,7 @@
 // The control plane, with the names, ports and rights that Istio's charts give it.
-import type { KubeObject } from '../../api/index.ts'
+import { controlPlaneRights, type KubeObject } from '../../api/index.ts'
 import type { SystemSettings } from './manifests.ts'
-import { accountWithRules, fromField, object, type Rule, read, tolerations } from './objects.ts'
+import { fromField, object, tolerations } from './objects.ts'
 
 const namespace = 'istio-system'
 const labels = { app: 'istiod', istio: 'pilot', 'istio.io/rev': 'default' }
@@ -9,55 +9,7 @@ const labels = { app: 'istiod', istio: 'pilot', 'istio.io/rev': 'default' }
 export function controlPlane({ lateen, domain, trustBundle }: SystemSettings): KubeObject[] {
   const mesh = `defaultConfig:\n  discoveryAddress: istiod.${namespace}.svc:15012\nrootNamespace: ${namespace}\ntrustDomain: ${domain}\n`
   return [
-    ...accountWithRules('istiod', namespace, [
-      {
-        apiGroups: [''],
-        resources: ['pods', 'nodes', 'services', 'namespaces', 'endpoints', 'secrets', 'serviceaccounts'],
-        verbs: read,
-      },
-      { apiGroups: ['discovery.k8s.io'], resources: ['endpointslices'], verbs: read },
-      { apiGroups: [''], resources: ['configmaps'], verbs: [...read, 'create', 'update', 'patch'] },
-      { apiGroups: [''], resources: ['events'], verbs: ['create', 'patch'] },
-      {
-        apiGroups: [
-          'networking.istio.io',
-          'security.istio.io',
-          'telemetry.istio.io',
-          'extensions.istio.io',
-          'gateway.networking.k8s.io',
-          'gateway.networking.x-k8s.io',
-          'inference.networking.k8s.io',
-          'networking.k8s.io',
-        ],
-        resources: ['*'],
-        verbs: [...read, 'update', 'patch'],
-      },
-      { apiGroups: ['networking.istio.io'], resources: ['workloadentries'], verbs: ['create', 'delete'] },
-      { apiGroups: ['apiextensions.k8s.io'], resources: ['customresourcedefinitions'], verbs: read },
-      { apiGroups: ['admissionregistration.k8s.io'], resources: ['*'], verbs: [...read, 'update', 'patch'] },
-      { apiGroups: ['authentication.k8s.io'], resources: ['tokenreviews'], verbs: ['create'] },
-      { apiGroups: ['authorization.k8s.io'], resources: ['subjectaccessreviews'], verbs: ['create'] },
-      { apiGroups: ['coordination.k8s.io'], resources: ['leases'], verbs: [...read, 'create', 'update', 'patch'] },
-      { apiGroups: ['apps'], resources: ['deployments', 'daemonsets'], verbs: read },
-      ...(trustBundle ? trustBundleRights : []),
-    ]),
-    object(
-      'rbac.authorization.k8s.io/v1',
-      'Role',
-      { name: 'istiod', namespace },
-      {
-        rules: [{ apiGroups: [''], resources: ['secrets'], verbs: [...read, 'create', 'update', 'delete'] }],
-      },
-    ),
-    object(
-      'rbac.authorization.k8s.io/v1',
-      'RoleBinding',
-      { name: 'istiod', namespace },
-      {
-        roleRef: { apiGroup: 'rbac.authorization.k8s.io', kind: 'Role', name: 'istiod' },
-        subjects: [{ kind: 'ServiceAccount', name: 'istiod', namespace }],
-      },
-    ),
+    ...controlPlaneRights({ namespace, trustBundles: trustBundle }),
     object(
       'v1',
       'ConfigMap',
@@ -141,21 +93,6 @@ export function controlPlane({ lateen, domain, trustBundle }: SystemSettings): K
     ),
   ]
 }
-
-/** To write the bundle, and to say that its roots are those of the signer. */
-const trustBundleRights: readonly Rule[] = [
-  {
-    apiGroups: ['certificates.k8s.io'],
-    resources: ['clustertrustbundles'],
-    verbs: [...read, 'create', 'update', 'patch'],
-  },
-  {
-    apiGroups: ['certificates.k8s.io'],
-    resources: ['signers'],
-    resourceNames: ['istio.io/istiod-ca'],
-    verbs: ['attest'],
-  },
-]
 
 /** The token by which a part of the mesh proves its service account to the control plane. */
 export const istioToken = {

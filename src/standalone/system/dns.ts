@@ -1,10 +1,11 @@
 // Cluster DNS.
-import type { KubeObject } from '../../api/index.ts'
+import { clusterRole, type KubeObject, serviceAccount } from '../../api/index.ts'
 import type { SystemSettings } from './manifests.ts'
-import { accountWithRules, object, read, tolerations } from './objects.ts'
+import { object, read, tolerations } from './objects.ts'
 
 const namespace = 'kube-system'
 const labels = { 'k8s-app': 'kube-dns' }
+const account = { name: 'cluster-dns', namespace }
 
 export function clusterDns({ lateen, dnsIP, domain }: SystemSettings): KubeObject[] {
   const container = {
@@ -26,7 +27,8 @@ export function clusterDns({ lateen, dnsIP, domain }: SystemSettings): KubeObjec
     securityContext: { capabilities: { drop: ['ALL'], add: ['NET_BIND_SERVICE', 'DAC_OVERRIDE'] } },
   }
   return [
-    ...accountWithRules('cluster-dns', namespace, [
+    serviceAccount(account),
+    ...clusterRole(`${account.name}-${namespace}`, account, [
       { apiGroups: [''], resources: ['services', 'namespaces'], verbs: read },
       { apiGroups: ['discovery.k8s.io'], resources: ['endpointslices'], verbs: read },
     ]),

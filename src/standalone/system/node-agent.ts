@@ -1,7 +1,7 @@
 // The node agent: enrols pods and keeps the CNI plugin installed, on every node.
-import type { KubeObject } from '../../api/index.ts'
+import { type KubeObject, nodeAgentRights } from '../../api/index.ts'
 import type { SystemSettings } from './manifests.ts'
-import { accountWithRules, fromField, object, read, tolerations } from './objects.ts'
+import { fromField, object, tolerations } from './objects.ts'
 
 const name = 'istio-cni-node'
 const namespace = 'istio-system'
@@ -36,11 +36,7 @@ export function nodeAgent({ lateen, nodesDirectory, runDirectory }: SystemSettin
     { name: 'MONITORING_PORT', value: '15024' },
   ]
   return [
-    ...accountWithRules('istio-cni', namespace, [
-      { apiGroups: [''], resources: ['pods', 'nodes', 'namespaces'], verbs: read },
-      { apiGroups: [''], resources: ['pods/status'], verbs: ['patch', 'update'] },
-      { apiGroups: ['apps'], resources: ['daemonsets'], resourceNames: [name], verbs: ['get'] },
-    ]),
+    ...nodeAgentRights(namespace),
     object(
       'apps/v1',
       'DaemonSet',

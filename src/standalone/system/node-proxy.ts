@@ -1,5 +1,5 @@
 // The node proxy (ztunnel), on every node, as Istio's chart sets it up.
-import type { KubeObject } from '../../api/index.ts'
+import { type KubeObject, nodeProxyRights } from '../../api/index.ts'
 import { istioToken } from './control-plane.ts'
 import type { SystemSettings } from './manifests.ts'
 import { fromField, object, tolerations } from './objects.ts'
@@ -30,7 +30,7 @@ export function nodeProxy({ lateen, runDirectory, domain, trustBundle }: SystemS
     { name: 'ZTUNNEL_WORKER_THREADS', value: '25%' },
   ]
   return [
-    object('v1', 'ServiceAccount', { name, namespace }),
+    ...nodeProxyRights(namespace),
     object(
       'apps/v1',
       'DaemonSet',
