@@ -43,6 +43,8 @@ export interface Resource {
   readonly kind: string
   readonly plural: string
   readonly namespaced: boolean
+  /** Versions with the same schema, in which servers with other definitions serve it; the newest first. */
+  readonly otherVersions?: readonly string[]
 }
 
 /** `group/version`, or `version` for the core group: the text of an object's `apiVersion`. */

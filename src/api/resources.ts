@@ -1,9 +1,16 @@
 // The resources our own processes read and write.
 import type { Resource } from './objects.ts'
 
-function resource(groupVersion: string, kind: string, plural: string, namespaced = true): Resource {
+function resource(
+  groupVersion: string,
+  kind: string,
+  plural: string,
+  namespaced = true,
+  otherVersions?: readonly string[],
+): Resource {
   const [group, version] = groupVersion.includes('/') ? groupVersion.split('/') : ['', groupVersion]
-  return { group: group ?? '', version: version ?? '', kind, plural, namespaced }
+  const others = otherVersions === undefined ? {} : { otherVersions }
+  return { group: group ?? '', version: version ?? '', kind, plural, namespaced, ...others }
 }
 
 export const resources = {
@@ -37,11 +44,16 @@ export const resources = {
     'customresourcedefinitions',
     false,
   ),
-  serviceEntries: resource('networking.istio.io/v1', 'ServiceEntry', 'serviceentries'),
-  workloadEntries: resource('networking.istio.io/v1', 'WorkloadEntry', 'workloadentries'),
-  workloadGroups: resource('networking.istio.io/v1', 'WorkloadGroup', 'workloadgroups'),
-  authorizationPolicies: resource('security.istio.io/v1', 'AuthorizationPolicy', 'authorizationpolicies'),
-  peerAuthentications: resource('security.istio.io/v1', 'PeerAuthentication', 'peerauthentications'),
-  gateways: resource('gateway.networking.k8s.io/v1', 'Gateway', 'gateways'),
-  gatewayClasses: resource('gateway.networking.k8s.io/v1', 'GatewayClass', 'gatewayclasses', false),
+  serviceEntries: resource('networking.istio.io/v1', 'ServiceEntry', 'serviceentries', true, ['v1beta1', 'v1alpha3']),
+  workloadEntries: resource('networking.istio.io/v1', 'WorkloadEntry', 'workloadentries', true, [
+    'v1beta1',
+    'v1alpha3',
+  ]),
+  workloadGroups: resource('networking.istio.io/v1', 'WorkloadGroup', 'workloadgroups', true, ['v1beta1', 'v1alpha3']),
+  authorizationPolicies: resource('security.istio.io/v1', 'AuthorizationPolicy', 'authorizationpolicies', true, [
+    'v1beta1',
+  ]),
+  peerAuthentications: resource('security.istio.io/v1', 'PeerAuthentication', 'peerauthentications', true, ['v1beta1']),
+  gateways: resource('gateway.networking.k8s.io/v1', 'Gateway', 'gateways', true, ['v1beta1']),
+  gatewayClasses: resource('gateway.networking.k8s.io/v1', 'GatewayClass', 'gatewayclasses', false, ['v1beta1']),
 } as const satisfies Record<string, Resource>

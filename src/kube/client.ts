@@ -8,6 +8,7 @@ import { errorOfConnection, errorOfResponse } from './errors.ts'
 import { createInformer, type KubeLog } from './informer.ts'
 import { listAll } from './list.ts'
 import { collectionPath, objectPath, withQuery } from './paths.ts'
+import { createServedVersions, inVersionOf } from './served-versions.ts'
 import { createTransport, readText } from './transport.ts'
 import type { Informer, KubeClient, Patch, WriteOptions } from './types.ts'
 
@@ -34,6 +35,11 @@ export function clientOf(connection: Connection, options: ClientOptions = {}): K
   const transport = createTransport(connection, options.userAgent ?? 'lateen')
   const log = options.log ?? silent
   const informers = new Set<AsyncDisposable>()
+  const versions = createServedVersions()
+  const pathOf = (resource: Resource, key: ObjectKey, subresource?: string): string =>
+    objectPath(versions.of(resource), key, subresource)
+  const asServed = <T extends KubeObject>(resource: Resource, object: T): T =>
+    resource.otherVersions === undefined ? object : inVersionOf(versions.of(resource), object)
 
   async function exchange<T>(
     method: string,
@@ -49,7 +55,9 @@ export function clientOf(connection: Connection, options: ClientOptions = {}): K
     })
     const text = await bodyText(response, `${method} ${path}`)
     const status = response.statusCode ?? 0
-    if (status < 200 || status > 299) throw errorOfResponse(`${method} ${path}`, status, text)
+    if (status < 200 || status > 299) {
+      throw errorOfResponse(`${method} ${path}`, status, text, response.headers['retry-after'])
+    }
     return (text === '' ? undefined : JSON.parse(text)) as T
   }
 
@@ -65,41 +73,41 @@ export function clientOf(connection: Connection, options: ClientOptions = {}): K
   return {
     server: connection.server,
     get: <T extends KubeObject>(resource: Resource, key: ObjectKey, subresource?: string) =>
-      unless404(exchange<T>('GET', objectPath(resource, key, subresource))),
-    list: (resource, options = {}) => listAll(transport, resource, options),
+      unless404(exchange<T>('GET', pathOf(resource, key, subresource))),
+    list: <T extends KubeObject>(resource: Resource, options = {}) =>
+      versions.find(resource, (served) => listAll<T>(transport, served, options)),
     create: <T extends KubeObject>(resource: Resource, object: T, options: WriteOptions = {}) => {
       const key = { namespace: object.metadata.namespace ?? '', name: object.metadata.name }
       if (resource.namespaced && key.namespace === '') {
         throw new TypeError(`${resource.plural} ${key.name}: the namespace is missing`)
       }
       const path = options.subresource
-        ? objectPath(resource, key, options.subresource)
-        : collectionPath(resource, key.namespace)
-      return exchange<T>('POST', withQuery(path, writeQuery(options)), object)
+        ? pathOf(resource, key, options.subresource)
+        : collectionPath(versions.of(resource), key.namespace)
+      return exchange<T>('POST', withQuery(path, writeQuery(options)), asServed(resource, object))
     },
     replace: <T extends KubeObject>(resource: Resource, object: T, options: WriteOptions = {}) =>
       exchange<T>(
         'PUT',
-        withQuery(objectPath(resource, object.metadata, options.subresource), writeQuery(options)),
-        object,
+        withQuery(pathOf(resource, object.metadata, options.subresource), writeQuery(options)),
+        asServed(resource, object),
       ),
     patch: <T extends KubeObject>(resource: Resource, key: ObjectKey, patch: Patch, options: WriteOptions = {}) => {
       const query = {
         ...writeQuery(options),
         ...(patch.kind === 'apply' ? { fieldManager: patch.fieldManager, force: patch.force } : {}),
       }
-      const path = withQuery(objectPath(resource, key, options.subresource), query)
+      const path = withQuery(pathOf(resource, key, options.subresource), query)
       return exchange<T>('PATCH', path, patch.body, patchTypes[patch.kind])
     },
     async delete(resource, key, options = {}) {
       const body = { apiVersion: 'v1', kind: 'DeleteOptions', ...options }
-      const gone = await unless404(exchange<unknown>('DELETE', objectPath(resource, key), body).then(() => true))
+      const gone = await unless404(exchange<unknown>('DELETE', pathOf(resource, key), body).then(() => true))
       return gone ?? false
     },
-    createSubresource: (resource, key, subresource, body) =>
-      exchange('POST', objectPath(resource, key, subresource), body),
+    createSubresource: (resource, key, subresource, body) => exchange('POST', pathOf(resource, key, subresource), body),
     informer<T extends KubeObject>(resource: Resource, options = {}): Informer<T> {
-      const informer = createInformer<T>(transport, resource, options, log)
+      const informer = createInformer<T>(transport, resource, options, log, undefined, versions)
       informers.add(informer)
       const dispose = async (): Promise<void> => {
         informers.delete(informer)

@@ -22,7 +22,8 @@ export function createResolver(
     const response = await transport.send({ path, idleTimeoutMs: 30_000 })
     const text = await readText(response)
     if (response.statusCode === 404) return []
-    if (response.statusCode !== 200) throw errorOfResponse(`GET ${path}`, response.statusCode ?? 0, text)
+    if (response.statusCode !== 200)
+      throw errorOfResponse(`GET ${path}`, response.statusCode ?? 0, text, response.headers['retry-after'])
     const [group, version] = apiVersion.includes('/') ? apiVersion.split('/', 2) : ['', apiVersion]
     return ((JSON.parse(text) as ResourceList).resources ?? [])
       .filter((entry) => !entry.name.includes('/'))

@@ -6,26 +6,39 @@ export class KubeError extends Error implements KubeErrorShape {
   readonly code: number
   readonly reason: string
   readonly status?: unknown
+  /** How long the server asks to be left alone. */
+  readonly retryAfterMs: number
 
   constructor(
     message: string,
-    details: { readonly code: number; readonly reason: string; readonly status?: unknown; readonly cause?: unknown },
+    details: {
+      readonly code: number
+      readonly reason: string
+      readonly status?: unknown
+      readonly retryAfterMs?: number
+      readonly cause?: unknown
+    },
   ) {
     super(message, { cause: details.cause })
     this.name = 'KubeError'
     this.code = details.code
     this.reason = details.reason
+    this.retryAfterMs = details.retryAfterMs ?? 0
     if (details.status !== undefined) this.status = details.status
   }
 }
 
-/** The error of a response that is not 2xx. `text` is its body: a Status object when the API server itself wrote it. */
-export function errorOfResponse(request: string, httpStatus: number, text: string): KubeError {
+/**
+ * The error of a response that is not 2xx. `text` is its body: a Status object when the API server itself wrote it. `retryAfter` is the header
+ * of that name, the only place where a server that has no room says when to come again.
+ */
+export function errorOfResponse(request: string, httpStatus: number, text: string, retryAfter?: string): KubeError {
   const status = parseStatus(text)
   const said = status?.message ?? text.trim().slice(0, 500)
   return new KubeError(`${request}: ${said === '' ? `HTTP ${httpStatus}` : said}`, {
     code: httpStatus,
     reason: status?.reason ?? reasonOfCode(httpStatus),
+    retryAfterMs: boundedMs(status?.details?.retryAfterSeconds ?? secondsOf(retryAfter)),
     ...(status === undefined ? {} : { status }),
   })
 }
@@ -37,6 +50,7 @@ export function errorOfStatus(request: string, object: unknown): KubeError {
   return new KubeError(`${request}: ${status?.message ?? 'the server ended the watch with an error'}`, {
     code,
     reason: status?.reason ?? reasonOfCode(code),
+    retryAfterMs: boundedMs(status?.details?.retryAfterSeconds),
     status: object,
   })
 }
@@ -53,9 +67,16 @@ export function isKubeError(error: unknown, code?: number): error is KubeError {
 
 /** How long the server asks to be left alone, in milliseconds, at most a minute. */
 export function retryAfterMsOf(error: unknown): number {
-  const status = isKubeError(error) && isStatus(error.status) ? error.status : undefined
-  const seconds = status?.details?.retryAfterSeconds
+  return isKubeError(error) ? error.retryAfterMs : 0
+}
+
+function boundedMs(seconds: unknown): number {
   return typeof seconds === 'number' && seconds > 0 ? Math.min(seconds, 60) * 1000 : 0
+}
+
+/** RFC 9110, section 10.2.3: seconds, or a date, which no API server sends. */
+function secondsOf(retryAfter: string | undefined): number | undefined {
+  return retryAfter !== undefined && /^\d+$/.test(retryAfter) ? Number(retryAfter) : undefined
 }
 
 interface Status {

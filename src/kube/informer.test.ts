@@ -216,17 +216,20 @@ describe('an informer', { timeout: 30_000 }, () => {
     assert.match(warnings[0] ?? '', /widgets may not be watched/)
   })
 
-  test('leaves a server alone as long as it asks for', async () => {
-    api.put('a', 1)
-    api.failWith = 429
-    api.retryAfterSeconds = 1
-    await using informer = open()
-    const startedAt = Date.now()
-    await condition(() => api.requests.length + api.refused >= 1)
-    api.failWith = undefined
-    await informer.synced
-    assert.ok(Date.now() - startedAt >= 900)
-  })
+  for (const way of ['status', 'header'] as const) {
+    test(`leaves a server alone as long as it asks for, by the ${way} of its answer`, async () => {
+      api.put('a', 1)
+      api.failWith = 429
+      api.retryAfterSeconds = 1
+      api.retryAfterIn = way
+      await using informer = open()
+      const startedAt = Date.now()
+      await condition(() => api.requests.length + api.refused >= 1)
+      api.failWith = undefined
+      await informer.synced
+      assert.ok(Date.now() - startedAt >= 900)
+    })
+  }
 
   test('a watch that is never answered does not hold it up', async () => {
     api.put('a', 1)
@@ -282,6 +285,26 @@ describe('an informer', { timeout: 30_000 }, () => {
     api.put('a', 1)
     api.failWith = undefined
     await seen.until(() => informer.list().length === 1)
+  })
+
+  test('reads a kind that the server has in another version only, and tells it as its own', async () => {
+    api.put('a', 1)
+    const newer: Resource = { ...widgets, version: 'v3', otherVersions: ['v2', 'v1'] }
+    const warnings: string[] = []
+    const told = {
+      debug: () => {},
+      warn: (message: string, fields = {}) => void warnings.push(`${message} ${JSON.stringify(fields)}`),
+    }
+    await using informer = createInformer<Widget>(transport, newer, {}, told, times)
+    await informer.synced
+    api.put('b', 2)
+    await condition(() => informer.list().length === 2)
+    assert.deepEqual(
+      informer.list().map(({ apiVersion }) => apiVersion),
+      ['example.com/v3', 'example.com/v3'],
+    )
+    assert.equal(warnings.length, 1)
+    assert.match(warnings[0] ?? '', /another version.*"version":"v1","wanted":"v3"/)
   })
 
   test('keeps its objects when the kind is unknown for a moment only', async () => {

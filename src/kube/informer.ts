@@ -7,6 +7,7 @@ import { isKubeError, KubeError, retryAfterMsOf } from './errors.ts'
 import { createInformerStore } from './informer-store.ts'
 import { listAll } from './list.ts'
 import { collectionPath, selection, withQuery } from './paths.ts'
+import { createServedVersions, inVersionOf, type ServedVersions } from './served-versions.ts'
 import type { Transport } from './transport.ts'
 import type { Informer, InformerOptions, ObjectChange } from './types.ts'
 import { watchOnce } from './watch.ts'
@@ -40,15 +41,19 @@ const hopelessWatches = 5
 
 type Listener<T> = (changes: readonly ObjectChange<T>[]) => void
 
-/** Starts at once. Managed fields are left out of the cached objects. */
+/** Starts at once. Managed fields are left out of the cached objects. `versions` is what is known of the server. */
 export function createInformer<T extends KubeObject>(
   transport: Transport,
   resource: Resource,
   options: InformerOptions<T>,
   log: KubeLog,
   times: InformerTimes = defaultTimes,
+  versions: ServedVersions = createServedVersions(),
 ): Informer<T> {
-  const store = createInformerStore<T>(options.keep)
+  const { keep: keepOf = (object: T) => object } = options
+  /** Whatever version the server has, that of the resource is told. */
+  const keep = (object: T): T => keepOf(inVersionOf(resource, object))
+  const store = createInformerStore<T>(keep)
   const listeners = new Set<Listener<T>>()
   const stop = new AbortController()
   const synced = Promise.withResolvers<void>()
@@ -74,6 +79,7 @@ export function createInformer<T extends KubeObject>(
   /** Where to go on watching; undefined: only a new list tells what is there. */
   let resourceVersion: string | undefined
   let missingSince: number | undefined
+  let servedVersion = resource.version
   /** Watches in a row that failed before their first event. */
   let fruitlessWatches = 0
   let complaint: { readonly gist: string; readonly at: number } | undefined
@@ -106,7 +112,12 @@ export function createInformer<T extends KubeObject>(
   }
 
   async function list(): Promise<string> {
-    const listing = await listAll<T>(transport, resource, options, stop.signal, options.keep)
+    const listing = await versions.find(resource, (served) => listAll<T>(transport, served, options, stop.signal, keep))
+    const { version } = versions.of(resource)
+    if (version !== servedVersion) {
+      log.warn('the API server serves this kind in another version', { ...what, version, wanted: resource.version })
+      servedVersion = version
+    }
     missingSince = undefined
     missingBackoff.reset()
     deliver(store.replaceAll(listing.items))
@@ -122,7 +133,7 @@ export function createInformer<T extends KubeObject>(
     const isHopeless = isKubeError(cause) && cause.code >= 500 && fruitlessWatches >= hopelessWatches
     const needsList = isRefused || isTooNew(cause) || isHopeless
     resourceVersion = needsList ? undefined : reached
-    const isUsual = isKubeError(cause, 410) || isKubeError(cause, 0)
+    const isUsual = isKubeError(cause, 410) || (isKubeError(cause, 0) && fruitlessWatches < hopelessWatches)
     complain(isUsual ? 'debug' : 'warn', 'a watch broke', cause)
     await pause(needsList ? relistBackoff : backoff, retryAfterMsOf(cause))
   }
@@ -162,7 +173,7 @@ export function createInformer<T extends KubeObject>(
     let resourceVersion = from
     let sawEvents = false
     const pathFor = (timeoutSeconds: number): string =>
-      withQuery(collectionPath(resource, options.namespace), {
+      withQuery(collectionPath(versions.of(resource), options.namespace), {
         ...selection(options),
         watch: true,
         allowWatchBookmarks: true,

@@ -53,7 +53,8 @@ async function listPages<T extends KubeObject>(
     })
     const response = await transport.send({ path, idleTimeoutMs, ...(signal === undefined ? {} : { signal }) })
     const text = await readText(response)
-    if (response.statusCode !== 200) throw errorOfResponse(`GET ${path}`, response.statusCode ?? 0, text)
+    if (response.statusCode !== 200)
+      throw errorOfResponse(`GET ${path}`, response.statusCode ?? 0, text, response.headers['retry-after'])
     const page = JSON.parse(text) as ListPage<T>
     // Items of a list come without their own type.
     for (const item of page.items ?? []) {

@@ -31,6 +31,8 @@ export interface TestApi {
   readonly refused: number
   /** What failing answers ask clients to wait, in seconds. */
   retryAfterSeconds: number | undefined
+  /** Where they say so: in a Status, or in a header of a text, as servers that have no room do. */
+  retryAfterIn: 'status' | 'header'
   /** Takes requests for this and never answers; half: answers lists with half of a page. */
   silentOn: 'watch' | 'list' | 'half' | undefined
   /** The state of some time ago, with lower versions: as after a restore. */
@@ -71,6 +73,11 @@ export async function startTestApi(pki: TestPki): Promise<TestApi> {
 
   function status(response: ServerResponse, code: number, reason: string, message?: string): undefined {
     const { retryAfterSeconds } = api
+    if (api.retryAfterIn === 'header' && retryAfterSeconds !== undefined) {
+      const headers = { 'content-type': 'text/plain; charset=utf-8', 'retry-after': String(retryAfterSeconds) }
+      response.writeHead(code, headers).end('come again later\n')
+      return
+    }
     const details = retryAfterSeconds === undefined ? {} : { details: { retryAfterSeconds } }
     const said = { code, reason, message: message ?? `test says ${reason}`, ...details }
     const body = { kind: 'Status', apiVersion: 'v1', status: 'Failure', ...said }
@@ -147,6 +154,7 @@ export async function startTestApi(pki: TestPki): Promise<TestApi> {
     failWith: undefined,
     refuseWatches: undefined,
     retryAfterSeconds: undefined,
+    retryAfterIn: 'status',
     silentOn: undefined,
     token: 'good',
     get url() {

@@ -31,7 +31,10 @@ export async function watchOnce<T extends KubeObject>(
     idleTimeoutMs: seconds * 1000 + overtimeMs,
     headTimeoutMs: answerWithinMs,
   })
-  if (response.statusCode !== 200) throw errorOfResponse(name, response.statusCode ?? 0, await readText(response))
+  if (response.statusCode !== 200) {
+    const text = await readText(response)
+    throw errorOfResponse(name, response.statusCode ?? 0, text, response.headers['retry-after'])
+  }
   response.setEncoding('utf8')
   let rest = ''
   try {
