@@ -5,14 +5,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { KubeObject, ObjectKey, Resource } from '../../src/api/index.ts'
 import { type EmbeddedApi, startEmbeddedApi } from '../../src/kube/apiserver/index.ts'
-import {
-  type Connection,
-  clientOf,
-  createKubeClient,
-  type Informer,
-  type KubeClient,
-  loadConnection,
-} from '../../src/kube/index.ts'
+import { type Connection, clientOf, createKubeClient, type KubeClient, loadConnection } from '../../src/kube/index.ts'
+import { untilObject } from './until-object.ts'
 
 export interface TestApi extends AsyncDisposable {
   /** The one that runs. */
@@ -80,38 +74,11 @@ export async function startTestApi(): Promise<TestApi> {
     ca,
     as: (token) => connect(token === undefined ? {} : { authorization: async () => `Bearer ${token}` }),
     withCertificate: (cert, key) => connect({ tls: async () => ({ ca, cert, key }) }),
-    until: (resource, key, find) => until(client, resource, key, find),
+    until: (resource, key, find) => untilObject(client, resource, key, find),
     async [Symbol.asyncDispose]() {
       for (const one of clients) await one.close()
       if (isRunning) await server[Symbol.asyncDispose]()
       rmSync(directory, { recursive: true })
     },
-  }
-}
-
-async function until<T extends KubeObject, R>(
-  client: KubeClient,
-  resource: Resource,
-  key: ObjectKey,
-  find: (object: T | undefined) => R | undefined,
-): Promise<R> {
-  const informer: Informer<T> = client.informer(
-    resource,
-    key.namespace === undefined ? {} : { namespace: key.namespace },
-  )
-  const { promise, resolve, reject } = Promise.withResolvers<R>()
-  const timer = setTimeout(() => reject(new Error(`not true in time: ${JSON.stringify(informer.get(key))}`)), 10_000)
-  const look = (): void => {
-    const found = find(informer.get(key))
-    if (found !== undefined) resolve(found)
-  }
-  const unsubscribe = informer.subscribe(look)
-  void informer.synced.then(look, reject)
-  try {
-    return await promise
-  } finally {
-    clearTimeout(timer)
-    unsubscribe()
-    await informer[Symbol.asyncDispose]()
   }
 }

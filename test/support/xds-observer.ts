@@ -18,8 +18,8 @@ export interface XdsObserver extends AsyncDisposable {
   readonly refused: Promise<string>
   /** Names received since the last call. */
   takeReceived(): string[]
-  /** Resolves once the condition holds, looked at after each update; rejects when it does not in twenty seconds. */
-  until(holds: () => boolean): Promise<void>
+  /** Resolves once the condition holds, looked at after each update; rejects when it does not within that time, twenty seconds without. */
+  until(holds: () => boolean, withinMs?: number): Promise<void>
 }
 
 /** With roots and a token over TLS as the node proxy of `node1`; without, in plain text. */
@@ -70,13 +70,13 @@ export function observeXds(
       received = []
       return taken
     },
-    until: (holds) =>
+    until: (holds, withinMs = 20_000) =>
       new Promise((resolve, reject) => {
         const giveUp = (): void => {
           looks.delete(look)
           reject(new Error(`not true in time; held: ${[...held.keys()].join(' ')}`))
         }
-        const timer = setTimeout(giveUp, 20_000)
+        const timer = setTimeout(giveUp, withinMs)
         const look = (): void => {
           if (!holds()) return
           clearTimeout(timer)
