@@ -1,10 +1,23 @@
 // Keys that need work, done one at a time; what fails is tried again later, and what changes meanwhile is done again.
 import { setTimeout as sleep } from 'node:timers/promises'
+import { isKubeError } from '../kube/index.ts'
 
 export interface PendingWork {
   add(key: string): void
   /** Works until the signal aborts. */
   run(signal: AbortSignal): Promise<void>
+}
+
+/** From this attempt on, what fails is to be told of, and what is refused is taken to be refused for good. */
+export const tellingAttempt = 5
+const refusedRetryMs = 600_000
+const mostRetryMs = 30_000
+
+/** An API server that has only just started refuses what it does not know rights for yet: that passes within seconds. */
+function retryDelayMs(error: unknown, attempt: number, retryMs: number): number {
+  return isKubeError(error, 403) && attempt >= tellingAttempt
+    ? refusedRetryMs
+    : Math.min(retryMs * attempt, mostRetryMs)
 }
 
 export function pendingWork(
@@ -31,7 +44,7 @@ export function pendingWork(
       const attempt = (attempts.get(key) ?? 0) + 1
       attempts.set(key, attempt)
       failed(key, error, attempt)
-      void later(key, Math.min(retryMs * attempt, 30_000), signal)
+      void later(key, retryDelayMs(error, attempt, retryMs), signal)
     }
   }
 

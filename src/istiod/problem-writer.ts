@@ -4,7 +4,7 @@ import { type Condition, type KubeObject, type Resource, resources } from '../ap
 import { type ObjectProblems, type ProblemLog, problemKey, problemText } from '../config/index.ts'
 import { type Informer, isKubeError, type KubeClient } from '../kube/index.ts'
 import type { Scope } from '../observability/index.ts'
-import { pendingWork } from './pending-work.ts'
+import { pendingWork, tellingAttempt } from './pending-work.ts'
 
 const conditionType = 'Valid'
 const ourReason = 'Invalid'
@@ -38,7 +38,7 @@ export async function writeProblems(options: ProblemWriterOptions, signal: Abort
   /** Objects that carry our condition. */
   const told = new Map<string, Told>()
   const work = pendingWork(reconcile, (object, error, attempt) => {
-    const level = attempt === 5 ? 'error' : 'debug'
+    const level = attempt === tellingAttempt ? 'error' : 'debug'
     log[level]('an invalid object could not be reported', { object, attempt, reason: String(error) })
   })
 
@@ -50,8 +50,8 @@ export async function writeProblems(options: ProblemWriterOptions, signal: Abort
       if (hasOwnStatus(one.resource)) await writeCondition(one, now)
       if (now !== undefined) await writeEvent(now)
     } catch (error) {
-      // It is gone, or we are told to keep out.
-      if (!isKubeError(error, 404) && !isKubeError(error, 403)) throw error
+      // It is gone.
+      if (!isKubeError(error, 404)) throw error
     }
     if (now === undefined) told.delete(key)
     else told.set(key, now)

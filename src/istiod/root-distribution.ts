@@ -6,7 +6,7 @@ import { type Informer, isKubeError, type KubeClient } from '../kube/index.ts'
 import type { Scope } from '../observability/index.ts'
 import type { MeshAuthority } from './authority.ts'
 import type { CertificateSettings } from './certificate-settings.ts'
-import { pendingWork } from './pending-work.ts'
+import { pendingWork, tellingAttempt } from './pending-work.ts'
 import type { SelectedNamespaces } from './selected-namespaces.ts'
 import { distributeTrustBundle, trustBundleResource } from './trust-bundle.ts'
 
@@ -64,7 +64,7 @@ async function distributeConfigMap(
     fieldSelector: `metadata.name=${configMapName}`,
   })
   const work = pendingWork(reconcile, (namespace, error, attempt) => {
-    const level = attempt === 5 ? 'error' : 'debug'
+    const level = attempt === tellingAttempt ? 'error' : 'debug'
     log[level]('a ConfigMap could not be written', { namespace, name: configMapName, attempt, reason: textOf(error) })
   })
 
@@ -80,8 +80,8 @@ async function distributeConfigMap(
       await write(name, wanted, present !== undefined)
       log.debug('wrote a ConfigMap', { namespace: name, name: configMapName })
     } catch (error) {
-      // The namespace goes away, or we are told to keep out.
-      if (isKubeError(error, 403) || isKubeError(error, 404)) return
+      // The namespace is gone.
+      if (isKubeError(error, 404)) return
       throw error
     }
   }

@@ -5,7 +5,7 @@ import { type ObjectConditions, ownedConditionTypes } from '../discovery/ambient
 import { type Informer, isKubeError, type KubeClient } from '../kube/index.ts'
 import type { Scope } from '../observability/index.ts'
 import type { Cluster } from './cluster.ts'
-import { pendingWork } from './pending-work.ts'
+import { pendingWork, tellingAttempt } from './pending-work.ts'
 
 type Kind = ObjectConditions['kind']
 
@@ -36,7 +36,9 @@ export async function writeConditions(
   }
   const told = new Set<Kind>()
   const work = pendingWork(reconcile, (object, error, attempt) => {
-    const level = attempt === 5 ? 'error' : 'debug'
+    const isForbidden = isKubeError(error, 403)
+    if (isForbidden && attempt === tellingAttempt) forbidden(object, error)
+    const level = attempt === tellingAttempt && !isForbidden ? 'error' : 'debug'
     log[level]('conditions could not be written', { object, attempt, reason: textOf(error) })
   })
 
@@ -55,13 +57,13 @@ export async function writeConditions(
       const options = { subresource: 'status', fieldManager: managerOf(kind, next) }
       await client.patch(resourceOf[kind], { namespace, name }, { kind: 'merge', body }, options)
     } catch (error) {
-      if (isKubeError(error, 403)) forbidden(kind, error)
-      else if (!isKubeError(error, 404)) throw error
+      if (!isKubeError(error, 404)) throw error
     }
   }
 
-  function forbidden(kind: Kind, error: Error): void {
-    if (told.has(kind)) return
+  function forbidden(key: string, error: Error): void {
+    const [kind] = key.split('/')
+    if (!isKind(kind) || told.has(kind)) return
     told.add(kind)
     log.warn('conditions may not be written: grant patch on the status', { kind, reason: error.message })
   }

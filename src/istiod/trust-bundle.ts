@@ -3,7 +3,7 @@ import type { KubeObject, Resource } from '../api/index.ts'
 import { isKubeError, type KubeClient } from '../kube/index.ts'
 import type { Scope } from '../observability/index.ts'
 import type { MeshAuthority } from './authority.ts'
-import { pendingWork } from './pending-work.ts'
+import { pendingWork, tellingAttempt } from './pending-work.ts'
 
 export const trustBundleName = 'istio.io:istiod-ca:root-cert'
 export const trustBundleSigner = 'istio.io/istiod-ca'
@@ -31,7 +31,7 @@ export async function distributeTrustBundle(
     fieldSelector: `metadata.name=${trustBundleName}`,
   })
   const work = pendingWork(reconcile, (_, error, attempt) => {
-    log[attempt === 5 ? 'error' : 'debug']('the ClusterTrustBundle could not be written', {
+    log[attempt === tellingAttempt ? 'error' : 'debug']('the ClusterTrustBundle could not be written', {
       attempt,
       reason: String(error),
     })
