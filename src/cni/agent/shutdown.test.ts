@@ -18,7 +18,7 @@ function daemonSet(more: { deletionTimestamp?: string; zone?: string } = {}): Ku
 }
 
 /** Answers look-ups of the DaemonSet, and of the one node there is. */
-function cluster(answer: () => KubeObject | undefined) {
+function cluster(answer: () => KubeObject | undefined, version = 200) {
   const asked: ObjectKey[] = []
   const client = {
     get: async (resource: Resource, key: ObjectKey) => {
@@ -26,6 +26,7 @@ function cluster(answer: () => KubeObject | undefined) {
       asked.push(key)
       return answer()
     },
+    request: async () => new Response(null, { status: version }),
   } as unknown as KubeClient
   return { client, asked }
 }
@@ -47,14 +48,31 @@ for (const [what, env, answer, expected] of [
 }
 
 for (const code of [401, 403]) {
-  test(`rights that were removed (${code}) mean an uninstallation, at once`, async () => {
+  test(`rights that were removed (${code}) mean an uninstallation, when that is said again`, async () => {
     const { client, asked } = cluster(() => {
       throw new KubeError('no', { code, reason: '' })
     })
-    assert.equal((await shouldCleanUp(client, agentSettings(own))).cleanUp, true)
-    assert.deepEqual(asked, [{ namespace: 'mesh', name: 'istio-cni-node' }])
+    assert.equal((await shouldCleanUp(client, agentSettings(own), 0)).cleanUp, true)
+    assert.deepEqual(asked, Array(3).fill({ namespace: 'mesh', name: 'istio-cni-node' }))
+  })
+
+  test(`a refusal (${code}) that passes means nothing: everything stays`, async () => {
+    let refusals = 2
+    const { client } = cluster(() => {
+      refusals -= 1
+      if (refusals >= 0) throw new KubeError('not yet', { code, reason: '' })
+      return daemonSet()
+    })
+    assert.equal((await shouldCleanUp(client, agentSettings(own), 0)).cleanUp, false)
   })
 }
+
+test('a server that refuses everybody everything has no rights to tell of yet: everything stays', async () => {
+  const forbidden = () => {
+    throw new KubeError('no', { code: 403, reason: '' })
+  }
+  assert.equal((await shouldCleanUp(cluster(forbidden, 403).client, agentSettings(own), 0)).cleanUp, false)
+})
 
 test('an API that is out of reach says nothing: it is asked again, and everything stays', async () => {
   const { client, asked } = cluster(() => {

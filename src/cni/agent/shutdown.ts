@@ -37,12 +37,27 @@ export async function shouldCleanUp(
         return { cleanUp: true, reason: `DaemonSet ${daemonSet} does not run on this node any more` }
       return { cleanUp: false, reason: `DaemonSet ${daemonSet} is there: this is a restart or an upgrade` }
     } catch (error) {
-      if (isKubeError(error) && (error.code === 401 || error.code === 403)) {
+      // A server that has only just started refuses what it cannot judge yet: that passes.
+      const isRefused = isKubeError(error) && (error.code === 401 || error.code === 403)
+      if (isRefused && attempt === retries && (await judges(client, error.code))) {
         return { cleanUp: true, reason: `the agent's rights were removed (${error.code})` }
       }
       // An API that is out of reach says nothing about being uninstalled.
       if (attempt === retries) return { cleanUp: false, reason: `the API can't be asked: ${(error as Error).message}` }
       await sleep(retryMs)
     }
+  }
+}
+
+/**
+ * Whether a refusal tells of our rights. The version of the server may be read by everyone it knows (role system:public-info-viewer): refused
+ * that, too, nobody has rights yet. Who is not known (401) has no account any more.
+ */
+async function judges(client: KubeClient, code: number): Promise<boolean> {
+  if (code === 401) return true
+  try {
+    return (await client.request('/version')).ok
+  } catch {
+    return false
   }
 }
