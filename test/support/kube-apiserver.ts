@@ -53,6 +53,8 @@ export interface KubeApiServer extends AsyncDisposable {
   start(flags?: readonly string[]): Promise<void>
   /** Forgets all versions before the present one, as happens by itself every five minutes. */
   compact(): Promise<void>
+  /** Whether it was ready at that time: before, it refuses what it cannot judge yet. */
+  wasReady(time: Date): boolean
   /** What it was asked so far, and what it answered. */
   requests(): readonly AuditedRequest[]
   /** Resolves with what `find` finds first in the object. */
@@ -105,7 +107,10 @@ export async function startKubeApiServer(flags: readonly string[] = []): Promise
     return path
   }
 
+  const starts: { readonly from: number; to: number }[] = []
   async function start(more: readonly string[] = []): Promise<void> {
+    const starting = { from: Date.now(), to: Number.POSITIVE_INFINITY }
+    starts.push(starting)
     const started = spawn(program, [...files.flags(port, etcdPort), ...flags, ...more], {
       stdio: ['ignore', 'ignore', 'pipe'],
     })
@@ -120,6 +125,7 @@ export async function startKubeApiServer(flags: readonly string[] = []): Promise
       if (Date.now() > until) throw new Error(`the API server was not ready in time:\n${said}`)
       await sleep(100)
     }
+    starting.to = Date.now()
   }
 
   const client = await createKubeClient({ kubeconfig })
@@ -150,6 +156,7 @@ export async function startKubeApiServer(flags: readonly string[] = []): Promise
       const { header } = JSON.parse(stdout) as { header: { revision: number } }
       await run(etcdctl, [endpoint, 'compact', String(header.revision)])
     },
+    wasReady: (time) => !starts.some(({ from, to }) => from <= time.getTime() && time.getTime() <= to),
     requests: () =>
       readFileSync(files.auditLog, 'utf8')
         .split('\n')

@@ -29,7 +29,7 @@ export interface MeshCluster extends AsyncDisposable {
     /** The port by which it reaches the API server, where that is another. */
     readonly by?: number
   }): Promise<RunningDiscovery>
-  /** What the service account was refused. */
+  /** What the service account was refused by an API server that was ready. */
   refusals(account?: string): readonly AuditedRequest[]
 }
 
@@ -84,7 +84,8 @@ export async function startMeshCluster({ flags = [], rights = [] }: MeshClusterO
       api
         .requests()
         .filter(({ user }) => user.username === `system:serviceaccount:istio-system:${account}`)
-        .filter(({ responseStatus }) => responseStatus?.code === 403),
+        .filter(({ responseStatus }) => responseStatus?.code === 403)
+        .filter(({ requestReceivedTimestamp }) => api.wasReady(new Date(requestReceivedTimestamp))),
     [Symbol.asyncDispose]: () => stack.disposeAsync(),
   }
 }
