@@ -19,7 +19,12 @@ const guest = { name: 'guest', ip: '10.77.2.30', node: 'n1' }
 const service = { name: 'echo', vips: ['10.78.0.9'], ports: { 80: 8080 } }
 const to = { ip: '10.78.0.9', port: 80 }
 const parallel = 16
-const settlingSeconds = 200
+/** Equal loads, with a rest after each: what grows from one to the next is held for nothing. */
+const rounds = 3
+/** In which an idle proxy gives back what a load has left. */
+const restSeconds = 45
+/** More than this between rounds is growth; two equal rounds differ by some megabytes. */
+const spareMegabytes = 15
 /** Several threads on any machine, and no tunnel connection that nobody uses is left when the descriptors are counted. */
 const settings = { ZTUNNEL_WORKER_THREADS: '2', POOL_UNUSED_RELEASE_TIMEOUT: '2s' }
 /** To the control plane, to the node agent, and what Node opens for itself. */
@@ -31,6 +36,12 @@ interface Sample {
   readonly seconds: number
   readonly descriptors: readonly number[]
   readonly megabytes: readonly number[]
+}
+
+/** One load and the rest after it. */
+interface Round {
+  readonly loaded: readonly Sample[]
+  readonly rested: Sample
 }
 
 interface Counts {
@@ -59,26 +70,45 @@ export async function soak(minutes: number): Promise<void> {
     announceService(lab, service)
     await lab.listen('server', 8080, answer)
     const proxies = await Promise.all([lab.startProxy('n1', settings), lab.startProxy('n2', settings)])
-    const before = sample(proxies, 0)
-    const until = performance.now() + minutes * 60_000
-    const running = () => performance.now() < until
-    const policy: PolicyState = { denial: 'allowed', epoch: 0 }
-    const samples: Sample[] = []
-    await Promise.all([
-      ...clients.flatMap(({ name }) =>
-        Array.from({ length: parallel }, () => callWhile(lab, name, running, policy, counts)),
-      ),
-      changePolicies(lab, running, policy, counts),
-      changePods(lab, running, counts),
-      changeWorkloads(lab, running),
-      takeSamples(lab, proxies, running, samples),
-    ])
-    const last = await descriptorsClosed(proxies, before, minutes * 60)
-    report(counts, samples, last)
-    judge(counts, samples, { before, last })
+    const run = { lab, proxies, counts, startedAt: performance.now(), before: sample(proxies, 0) }
+    await askHeap(lab, '/profiling?activate=true')
+    const done: Round[] = []
+    for (let round = 1; round <= rounds; round += 1) {
+      done.push(await runRound(run, (minutes * 60_000) / rounds))
+    }
+    report(counts, done)
+    judge(counts, done, run.before)
   } finally {
     await lab[Symbol.asyncDispose]()
   }
+}
+
+interface Run {
+  readonly lab: MeshLab
+  readonly proxies: readonly LabProxy[]
+  readonly counts: Counts
+  readonly startedAt: number
+  readonly before: Sample
+}
+
+async function runRound({ lab, proxies, counts, startedAt, before }: Run, loadMs: number): Promise<Round> {
+  const until = performance.now() + loadMs
+  const running = () => performance.now() < until
+  const seconds = () => (performance.now() - startedAt) / 1000
+  const policy: PolicyState = { denial: 'allowed', epoch: 0 }
+  const loaded: Sample[] = []
+  await Promise.all([
+    ...clients.flatMap(({ name }) =>
+      Array.from({ length: parallel }, () => callWhile(lab, name, running, policy, counts)),
+    ),
+    changePolicies(lab, running, policy, counts),
+    changePods(lab, running, counts),
+    changeWorkloads(lab, running),
+    takeSamples(lab, running, () => loaded.push(sample(proxies, seconds()))),
+  ])
+  await descriptorsClosed(proxies, before)
+  await delay(restSeconds * 1000)
+  return { loaded, rested: sample(proxies, seconds()) }
 }
 
 /** Answers with the digest of what was sent, then with the same number of bytes. */
@@ -222,33 +252,24 @@ function sample(proxies: readonly LabProxy[], seconds: number): Sample {
   }
 }
 
-/** The sample in which no more is open than before all connections, or else that of half a minute later. */
-async function descriptorsClosed(proxies: readonly LabProxy[], before: Sample, seconds: number): Promise<Sample> {
-  for (let round = 0; ; round += 1) {
+/** Until no more is open than before all connections, or half a minute. */
+async function descriptorsClosed(proxies: readonly LabProxy[], before: Sample): Promise<void> {
+  for (let round = 0; round < 30; round += 1) {
     await delay(1000)
-    const now = sample(proxies, seconds)
-    if (round === 30 || moreDescriptors(before, now).every((more) => more <= spareDescriptors)) return now
+    if (moreDescriptors(before, sample(proxies, 0)).every((more) => more <= spareDescriptors)) return
   }
 }
 
 const moreDescriptors = (before: Sample, last: Sample): readonly number[] =>
   last.descriptors.map((open, index) => open - (before.descriptors[index] ?? 0))
 
-async function takeSamples(
-  lab: MeshLab,
-  proxies: readonly LabProxy[],
-  running: () => boolean,
-  samples: Sample[],
-): Promise<void> {
-  const startedAt = performance.now()
-  await askHeap(lab, '/profiling?activate=true')
+async function takeSamples(lab: MeshLab, running: () => boolean, take: () => void): Promise<void> {
   while (running()) {
     await delay(15_000)
     // A heap profile begins with a full collection, on each thread: what is left is held.
     await askHeap(lab, '')
-    // What is held without a load says nothing of what grows under it.
-    if (!running()) return
-    samples.push(sample(proxies, (performance.now() - startedAt) / 1000))
+    // What is held without a load says nothing of what is held under it.
+    if (running()) take()
   }
 }
 
@@ -257,41 +278,42 @@ async function askHeap(lab: MeshLab, path: string): Promise<void> {
   await Promise.all(['n1', 'n2'].map((node) => lab.run(node, 'curl', '-sS', '-m', '20', '-o', '/dev/null', url)))
 }
 
-function report(counts: Counts, samples: readonly Sample[], last: Sample): void {
+function report(counts: Counts, done: readonly Round[]): void {
   const { wrong, ...numbers } = counts
   process.stdout.write(`${JSON.stringify({ ...numbers, wrong: wrong.length })}\n`)
-  for (const one of [...samples.filter((_, index) => index % 2 === 0), last]) {
-    const megabytes = one.megabytes.map((value) => value.toFixed(0)).join('/')
-    process.stdout.write(`${one.seconds.toFixed(0)} s: ${megabytes} MB, ${one.descriptors.join('/')} descriptors\n`)
+  const print = (what: string, { seconds, megabytes, descriptors }: Sample): void => {
+    const memory = megabytes.map((value) => value.toFixed(0)).join('/')
+    process.stdout.write(`${seconds.toFixed(0)} s, ${what}: ${memory} MB, ${descriptors.join('/')} descriptors\n`)
+  }
+  for (const { loaded, rested } of done) {
+    for (const one of loaded.filter((_, index) => index % 4 === 3)) print('load', one)
+    print('rest', rested)
   }
 }
 
 /** Throws with everything that went wrong. */
-function judge(
-  counts: Counts,
-  samples: readonly Sample[],
-  { before, last }: { readonly before: Sample; readonly last: Sample },
-): void {
-  const more = moreDescriptors(before, last)
+function judge(counts: Counts, done: readonly Round[], before: Sample): void {
   const problems = [...new Set(counts.wrong)].slice(0, 20)
   if (counts.calls === 0 || counts.policyChanges === 0 || counts.pods === 0) problems.push('nothing happened')
-  // The first minutes fill pools and buffers.
-  const settled = samples.filter(({ seconds }) => seconds > settlingSeconds)
+  const [first, last] = [done.at(0), done.at(-1)]
+  if (first === undefined || last === undefined) throw new Error('no round was run')
+  const left = moreDescriptors(before, last.rested)
   for (const [index, name] of ['n1', 'n2'].entries()) {
-    const slope = slopeOf(settled.map(({ seconds, megabytes }) => [seconds / 60, megabytes[index] ?? 0]))
-    if (settled.length >= 16 && slope > 3) problems.push(`${name}: memory grows by ${slope.toFixed(1)} MB a minute`)
-    const left = more[index] ?? 0
-    if (left > spareDescriptors) problems.push(`${name}: ${left} descriptors are left when all connections have ended`)
+    const rested = done.map((round) => round.rested.megabytes[index] ?? 0)
+    if ((rested.at(-1) ?? 0) - (rested.at(0) ?? 0) > spareMegabytes) problems.push(grown(name, 'at rest', rested))
+    // The first round fills pools and lets the heaps grow to their size.
+    const peaks = done
+      .slice(1)
+      .map(({ loaded }) => Math.max(0, ...loaded.map(({ megabytes }) => megabytes[index] ?? 0)))
+    if ((peaks.at(-1) ?? 0) - (peaks.at(0) ?? 0) > spareMegabytes) problems.push(grown(name, 'under load', peaks))
+    if ((left[index] ?? 0) > spareDescriptors) {
+      problems.push(`${name}: ${left[index]} descriptors are left when all connections have ended`)
+    }
   }
   if (problems.length > 0) throw new Error(`the soak found:\n${problems.join('\n')}`)
 }
 
-/** Least squares. */
-function slopeOf(points: readonly (readonly [x: number, y: number])[]): number {
-  const mean = (values: readonly number[]) => values.reduce((sum, value) => sum + value, 0) / Math.max(1, values.length)
-  const [x, y] = [mean(points.map(([one]) => one)), mean(points.map(([, one]) => one))]
-  const spread = points.reduce((sum, [one]) => sum + (one - x) ** 2, 0)
-  return spread === 0 ? 0 : points.reduce((sum, [one, other]) => sum + (one - x) * (other - y), 0) / spread
-}
+const grown = (name: string, when: string, megabytes: readonly number[]): string =>
+  `${name}: memory ${when} grows from round to round: ${megabytes.map((value) => value.toFixed(0)).join(', ')} MB`
 
 if (import.meta.main) await soak(Number(process.argv[2] ?? 10))
