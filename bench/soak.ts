@@ -25,6 +25,8 @@ const rounds = 3
 const restSeconds = 45
 /** More than this between rounds is growth; two equal rounds differ by some megabytes. */
 const spareMegabytes = 15
+/** The same of what the heaps hold when they have just been collected. */
+const spareHeldMegabytes = 3
 /** Several threads on any machine, and no tunnel connection that nobody uses is left when the descriptors are counted. */
 const settings = { ZTUNNEL_WORKER_THREADS: '2', POOL_UNUSED_RELEASE_TIMEOUT: '2s' }
 /** To the control plane, to the node agent, and what Node opens for itself. */
@@ -42,6 +44,8 @@ interface Sample {
 interface Round {
   readonly loaded: readonly Sample[]
   readonly rested: Sample
+  /** What the heaps of each proxy's threads hold at rest, in megabytes. */
+  readonly held: readonly number[]
 }
 
 interface Counts {
@@ -71,7 +75,6 @@ export async function soak(minutes: number): Promise<void> {
     await lab.listen('server', 8080, answer)
     const proxies = await Promise.all([lab.startProxy('n1', settings), lab.startProxy('n2', settings)])
     const run = { lab, proxies, counts, startedAt: performance.now(), before: sample(proxies, 0) }
-    await askHeap(lab, '/profiling?activate=true')
     const done: Round[] = []
     for (let round = 1; round <= rounds; round += 1) {
       done.push(await runRound(run, (minutes * 60_000) / rounds))
@@ -108,7 +111,8 @@ async function runRound({ lab, proxies, counts, startedAt, before }: Run, loadMs
   ])
   await descriptorsClosed(proxies, before)
   await delay(restSeconds * 1000)
-  return { loaded, rested: sample(proxies, seconds()) }
+  const rested = sample(proxies, seconds())
+  return { loaded, rested, held: await heldMegabytes(lab) }
 }
 
 /** Answers with the digest of what was sent, then with the same number of bytes. */
@@ -266,17 +270,32 @@ const moreDescriptors = (before: Sample, last: Sample): readonly number[] =>
 async function takeSamples(lab: MeshLab, running: () => boolean, take: () => void): Promise<void> {
   while (running()) {
     await delay(15_000)
-    // A heap profile begins with a full collection, on each thread: what is left is held.
-    await askHeap(lab, '')
+    await collect(lab)
     // What is held without a load says nothing of what is held under it.
     if (running()) take()
   }
 }
 
-async function askHeap(lab: MeshLab, path: string): Promise<void> {
-  const url = `http://127.0.0.1:15000/debug/pprof/heap${path}`
-  await Promise.all(['n1', 'n2'].map((node) => lab.run(node, 'curl', '-sS', '-m', '20', '-o', '/dev/null', url)))
+/** A heap profile begins with a full collection, on each thread: what is left is held. */
+async function collect(lab: MeshLab): Promise<void> {
+  await eachNode(lab, '/debug/pprof/heap/profiling?activate=true')
+  await eachNode(lab, '/debug/pprof/heap')
+  await eachNode(lab, '/debug/pprof/heap/profiling?activate=false')
 }
+
+async function heldMegabytes(lab: MeshLab): Promise<readonly number[]> {
+  await collect(lab)
+  // Each thread measures its heap once a second.
+  await delay(2000)
+  const texts = await eachNode(lab, '/metrics', 15020)
+  return texts.map((text) => {
+    const series = text.matchAll(/^lateen_thread_memory_bytes\{.*kind="(?:heap_used|external)".*\} (\S+)$/gm)
+    return [...series].reduce((sum, [, value]) => sum + Number(value), 0) / 1024 / 1024
+  })
+}
+
+const eachNode = (lab: MeshLab, path: string, port = 15000): Promise<string[]> =>
+  Promise.all(['n1', 'n2'].map((node) => lab.run(node, 'curl', '-sS', '-m', '20', `http://127.0.0.1:${port}${path}`)))
 
 function report(counts: Counts, done: readonly Round[]): void {
   const { wrong, ...numbers } = counts
@@ -285,9 +304,9 @@ function report(counts: Counts, done: readonly Round[]): void {
     const memory = megabytes.map((value) => value.toFixed(0)).join('/')
     process.stdout.write(`${seconds.toFixed(0)} s, ${what}: ${memory} MB, ${descriptors.join('/')} descriptors\n`)
   }
-  for (const { loaded, rested } of done) {
+  for (const { loaded, rested, held } of done) {
     for (const one of loaded.filter((_, index) => index % 4 === 3)) print('load', one)
-    print('rest', rested)
+    print(`rest, ${held.map((value) => value.toFixed(1)).join('/')} MB held`, rested)
   }
 }
 
@@ -301,6 +320,8 @@ function judge(counts: Counts, done: readonly Round[], before: Sample): void {
   for (const [index, name] of ['n1', 'n2'].entries()) {
     const rested = done.map((round) => round.rested.megabytes[index] ?? 0)
     if ((rested.at(-1) ?? 0) - (rested.at(0) ?? 0) > spareMegabytes) problems.push(grown(name, 'at rest', rested))
+    const held = done.map((round) => round.held[index] ?? 0)
+    if ((held.at(-1) ?? 0) - (held.at(0) ?? 0) > spareHeldMegabytes) problems.push(grown(name, 'held', held))
     // The first round fills pools and lets the heaps grow to their size.
     const peaks = done
       .slice(1)

@@ -2,11 +2,12 @@
 import { Command } from 'commander'
 import { createLogging, formatJson, formatPlain } from '../observability/index.ts'
 import {
+  collectWhenIdle,
   formatBuildInfo,
   loadConfig,
   processInputs,
-  releaseIdleMemory,
   runZtunnel,
+  trimWhenIdle,
   type VersionFacts,
 } from '../ztunnel/index.ts'
 import { restartWithHeapFlags } from './heap-flags.ts'
@@ -50,7 +51,8 @@ export function create(): Command {
         filter: config.logFilter,
       })
       process.once('exit', () => logging.flushSync())
-      using _ = releaseIdleMemory()
+      using _collecting = collectWhenIdle()
+      using _trimming = trimWhenIdle()
       const stop = new AbortController()
       process.once('SIGTERM', () => stop.abort())
       process.once('SIGINT', () => {

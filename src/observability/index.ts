@@ -62,6 +62,7 @@ export { registerProcessMetrics } from './process-metrics.ts'
 export { createRefusalLog } from './refusal-log.ts'
 export { createFdSink, type FdSinkOptions, type LogSink } from './sink.ts'
 export { createThreadLogging, type ThreadLoggingOptions, type ThreadLogStart } from './thread-logging.ts'
+export { startThreadMemoryMetrics } from './thread-memory-metrics.ts'
 export { createThreadMetrics } from './thread-metrics.ts'
 export {
   type ConnectedThread,

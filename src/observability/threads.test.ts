@@ -287,6 +287,19 @@ function defineTests(): void {
     assert.ok((valueIn(registry, 'lateen_event_loop_idle_seconds_total', '7') ?? 0) > 0)
   })
 
+  test('each worker tells what its heap takes', async () => {
+    const registry = createMetricsRegistry()
+    await using worker = startWorker({ registry, logging: quiet() }, '7')
+    await worker.order({ kind: 'gauge', value: 0 })
+    const kinds = () => {
+      const family = registry.snapshot().find(({ name }) => name === 'lateen_thread_memory_bytes')
+      return new Map(family?.series.map(({ labels: [, kind = ''], value }) => [kind, value]))
+    }
+    await until(() => kinds().size === 4)
+    const [used = 0, reserved = 0] = [kinds().get('heap_used'), kinds().get('heap_reserved')]
+    assert.ok(used > 1e6 && used <= reserved, `${used} of ${reserved}`)
+  })
+
   test('a thread that gives a family another shape is refused', () => {
     const registry = createMetricsRegistry()
     registry.counter({ name: 'a_total', help: 'A', labels: ['x'] })

@@ -4,6 +4,7 @@ import { startEventLoopMetrics } from './event-loop-metrics.ts'
 import type { Logging } from './logging.ts'
 import type { MetricFamilies, MetricsRegistry } from './metrics.ts'
 import { createThreadLogging, type ThreadLoggingOptions, type ThreadLogStart } from './thread-logging.ts'
+import { startThreadMemoryMetrics } from './thread-memory-metrics.ts'
 import { createThreadMetrics } from './thread-metrics.ts'
 
 /** What a worker needs to log and count. It is sent with the worker's data, `transfer` in its transfer list. */
@@ -45,16 +46,18 @@ export interface ThreadObservability extends Disposable {
   readonly logging: Logging
 }
 
-/** In the worker, with what `connectThread` gave. Also publishes how busy the thread is. Nothing of it keeps the thread running. */
+/** In the worker, with what `connectThread` gave. Also publishes how busy the thread is and what its heap takes. Nothing of it keeps the thread running. */
 export function joinThread(start: ThreadStart, options: ThreadLoggingOptions = {}): ThreadObservability {
   const metrics = createThreadMetrics(start.metrics)
   const logging = createThreadLogging(start.log, options)
   const eventLoop = startEventLoopMetrics(metrics, start.worker)
+  const memory = startThreadMemoryMetrics(metrics, start.worker)
   return {
     metrics,
     logging,
     [Symbol.dispose]() {
       eventLoop[Symbol.dispose]()
+      memory[Symbol.dispose]()
       start.metrics.close()
       start.log.port.close()
     },

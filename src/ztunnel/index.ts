@@ -2,5 +2,5 @@
 // (xDS or a local file), certificates, pods of the node; out: sockets in pods' namespaces, logs, metrics.
 export { formatBuildInfo, type VersionFacts } from './admin/index.ts'
 export { ConfigError, loadConfig, processInputs, type ZtunnelConfig } from './config/index.ts'
-export { releaseIdleMemory } from './idle-memory.ts'
+export { collectWhenIdle, trimWhenIdle } from './idle-memory.ts'
 export { runZtunnel } from './process.ts'

@@ -8,6 +8,7 @@ import {
   registerProcessMetrics,
   type Scope,
   startEventLoopMetrics,
+  startThreadMemoryMetrics,
 } from '../observability/index.ts'
 import type { VersionFacts } from './admin/index.ts'
 import { openCertificateSource } from './certificate-source.ts'
@@ -51,6 +52,7 @@ export async function runZtunnel(
   registerProcessMetrics(registry)
   registerLogMetrics(registry, logging)
   stack.use(startEventLoopMetrics(registry, 'main'))
+  stack.use(startThreadMemoryMetrics(registry, 'main'))
   registerBuildMetric(registry, { istioVersion: config.istioVersion })
   const metrics = createZtunnelMetrics(registry)
   const state = createMeshState({

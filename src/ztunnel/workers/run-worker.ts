@@ -2,7 +2,7 @@
 import { type MessagePort, parentPort } from 'node:worker_threads'
 import { formatJson, formatPlain, joinThread } from '../../observability/index.ts'
 import { createKnownAuthorities } from '../certificates/authorities.ts'
-import { releaseIdleMemory } from '../idle-memory.ts'
+import { collectWhenIdle } from '../idle-memory.ts'
 import { createThreadProfiler } from '../profiling/thread-profiler.ts'
 import { openMeshReader } from '../state/open-reader.ts'
 import { createZtunnelMetrics } from '../telemetry/index.ts'
@@ -60,7 +60,7 @@ export function runWorker(data: WorkerData): void {
   const readiness = createWorkerReadiness(vitals, logging.scope('ztunnel', 'The process'))
   const profiler = createThreadProfiler()
   const stopBeating = startBeating(vitals, index)
-  const idleMemory = releaseIdleMemory()
+  const idleMemory = collectWhenIdle()
 
   async function serve(call: WorkerCall): Promise<WorkerResults[WorkerCall['kind']]> {
     switch (call.kind) {
