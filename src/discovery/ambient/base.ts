@@ -7,7 +7,7 @@ import { createNetworkGraph, type NetworkGraph } from './network-graph.ts'
 import type { AmbientObjectGraph } from './object-graph.ts'
 import { trafficDistributionAnnotation } from './services/load-balancing.ts'
 import { validVisibility } from './services/visibility.ts'
-import { type AmbientSettings, defaultRootNamespace, defaultTrustDomain } from './settings.ts'
+import { type AmbientSettings, defaultTrustDomain } from './settings.ts'
 import { type NamespaceDefaults, namespaceDefaultsOf, type WaypointLookup } from './waypoints/attachment.ts'
 import { type Waypoint, waypointOf } from './waypoints/waypoint.ts'
 import type { Locality } from './workloads/workload.ts'
@@ -31,11 +31,11 @@ export interface Base {
 
 export function createBase(objects: AmbientObjectGraph, settings: AmbientSettings): Base {
   const { graph, collections, meshConfig, trustDomains } = objects
-  const { clusterId } = settings
+  const { clusterId, systemNamespace } = settings
   const networks = createNetworkGraph(objects, settings)
   const rootNamespace = graph.singleton(
     'rootNamespace',
-    (context) => context.value(meshConfig)?.rootNamespace || defaultRootNamespace,
+    (context) => context.value(meshConfig)?.rootNamespace || systemNamespace,
   )
   const trustDomain = graph.singleton(
     'trustDomain',

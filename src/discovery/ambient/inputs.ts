@@ -71,7 +71,7 @@ export interface InCluster<T> {
 
 /** The fields of mesh config that the index reads. */
 export interface AmbientMeshConfig {
-  /** Default `istio-system`. */
+  /** Default: the namespace of the control plane. */
   readonly rootNamespace?: string
   /** Default `cluster.local`. */
   readonly trustDomain?: string

@@ -9,7 +9,7 @@ import {
   type InCluster,
   objectKey,
 } from './inputs.ts'
-import { type AmbientSettings, defaultRootNamespace } from './settings.ts'
+import type { AmbientSettings } from './settings.ts'
 
 export interface AmbientObjectGraph extends Pick<AmbientInputs, 'meshConfig' | 'meshNetworks' | 'trustDomains'> {
   readonly graph: Graph
@@ -24,7 +24,7 @@ export function createObjectGraph(inputs: AmbientInputs, settings: AmbientSettin
       const selectors = config?.discoverySelectors ?? []
       if (selectors.length === 0) return undefined
       // The policies of the whole mesh are in the root namespace: no selector may hide them.
-      return { selectors, always: [config?.rootNamespace || defaultRootNamespace, settings.systemNamespace] }
+      return { selectors, always: [config?.rootNamespace || settings.systemNamespace, settings.systemNamespace] }
     }),
   )
   const discovered = graph.derive('discoveredNamespaces', collections.namespaces, (context, { object }) =>

@@ -20,7 +20,7 @@ import { selectedLabels } from './policies/selection.ts'
 import { waypointAllow, waypointAllowKey } from './policies/waypoint-allow.ts'
 import { waypointAccepted } from './policies/waypoint-status.ts'
 import type { ServiceGraph } from './service-graph.ts'
-import { type AmbientSettings, defaultRootNamespace } from './settings.ts'
+import type { AmbientSettings } from './settings.ts'
 
 export interface PolicyGraph {
   /** By `<namespace>/<name>`. */
@@ -40,7 +40,7 @@ export function createPolicyGraph(
   settings: AmbientSettings,
 ): PolicyGraph {
   const { clusterId, dryRunPolicies } = settings
-  const rootOf = (context: ReadContext): string => context.value(base.rootNamespace) ?? defaultRootNamespace
+  const rootOf = (context: ReadContext): string => context.value(base.rootNamespace) ?? settings.systemNamespace
 
   const converted = graph.derive('policies/converted', collections.authorizationPolicies, (context, { object }) =>
     convertAuthorizationPolicy(object, { rootNamespace: rootOf(context), dryRunPolicies }),

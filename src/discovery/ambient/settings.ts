@@ -34,5 +34,4 @@ export const defaultAmbientSettings: AmbientSettings = {
   allocateAddresses: true,
 }
 
-export const defaultRootNamespace = 'istio-system'
 export const defaultTrustDomain = 'cluster.local'

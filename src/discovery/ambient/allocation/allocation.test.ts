@@ -100,6 +100,46 @@ test('an entry that takes no automatic addresses any more is cleared', () => {
   assert.deepEqual(one(allocator(), entry('e', ['x.com'], { spec: { resolution: 'NONE' }, status })), [])
 })
 
+test('an address that was given up is not handed out again, not even one found with an entry that takes none', () => {
+  const of = allocator()
+  const status = { addresses: [{ host: 'x.com', value: '240.240.0.1' }] }
+  const writes = of.update([
+    ['never', entry('never', ['x.com'], { spec: { resolution: 'NONE' }, status })],
+    ['new', entry('new', ['y.com'], { created: '2026-01' })],
+  ])
+  const written = Object.fromEntries(writes.map((write) => [write.entry.metadata.name, values(write.addresses)]))
+  assert.deepEqual(written, { never: [], new: ['y.com 240.240.0.2', 'y.com 2001:2::1'] })
+  of.update([['new', undefined]])
+  assert.deepEqual(one(of, entry('next', ['y.com'])), ['y.com 240.240.0.3', 'y.com 2001:2::2'])
+})
+
+test('an entry that says false, in any case, takes no addresses; wildcards only where they are resolved per request', () => {
+  const labelled = (value: string) => {
+    const given = entry('e', ['x.com'])
+    const labels = { 'networking.istio.io/enable-autoallocate-ip': value }
+    return one(allocator(), { ...given, metadata: { ...given.metadata, labels } })
+  }
+  assert.deepEqual([labelled('false'), labelled('False')], [undefined, undefined])
+  assert.deepEqual(labelled('true'), ['x.com 240.240.0.1', 'x.com 2001:2::1'])
+  assert.deepEqual(one(allocator(), entry('e', ['*.x.com', 'x.com'])), ['x.com 240.240.0.1', 'x.com 2001:2::1'])
+  const dynamic = entry('e', ['*.x.com'], { spec: { hosts: ['*.x.com'], resolution: 'DYNAMIC_DNS' } })
+  assert.deepEqual(one(allocator(), dynamic), ['*.x.com 240.240.0.1', '*.x.com 2001:2::1'])
+})
+
+test('addresses are kept by the hosts that stay, and new ones are only for new hosts', () => {
+  const of = allocator()
+  const first = of.update([['e', entry('e', ['a.com', 'b.com'])]])[0]
+  assert.ok(first)
+  const back = { status: { addresses: first.addresses } }
+  assert.deepEqual(one(of, entry('e', ['b.com', 'a.com'], back)), undefined)
+  assert.deepEqual(one(of, entry('e', ['c.com', 'b.com'], back)), [
+    'c.com 240.240.0.3',
+    'c.com 2001:2::3',
+    'b.com 240.240.0.2',
+    'b.com 2001:2::2',
+  ])
+})
+
 test('a range without room is told of, and the other family is still allocated', () => {
   const exhausted: string[] = []
   const hosts = ['1.com', '2.com', '3.com', '4.com', '5.com', '6.com', '7.com']

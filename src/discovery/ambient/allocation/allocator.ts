@@ -59,6 +59,10 @@ export class AddressAllocator {
     const written = (entry.spec?.addresses ?? []).map(parsePrefix).filter((prefix) => prefix !== undefined)
     this.#written.set(key, written)
     for (const prefix of written) if (isSingle(prefix)) this.#reserve(prefix.address)
+    for (const { value } of entry.status?.addresses ?? []) {
+      const address = parseIp(value)
+      if (address !== undefined) this.#reserve(address)
+    }
     if (written.length > 0) {
       for (const [address, holders] of this.#holders) {
         if (this.#isWritten(address, '')) for (const holder of holders) affected.add(holder)

@@ -46,6 +46,15 @@ test('trust domains of a source are expressed on its principals', () => {
     [{ notTrustDomains: ['td'] }, { notPrincipals: [{ prefix: 'td/' }] }],
     [{ trustDomains: ['a'], principals: ['a/ns/x/sa/y', 'b/ns/x/sa/y'] }, { principals: [{ exact: 'a/ns/x/sa/y' }] }],
     [{ trustDomains: ['a'], principals: ['b/ns/x/sa/y'] }, {}],
+    [{ trustDomains: ['a'], principals: ['b/ns/x/sa/y'], namespaces: ['n'] }, {}],
+    [
+      { trustDomains: ['a*'], principals: ['ab/ns/x/sa/y', 'b/ns/x/sa/y'] },
+      { principals: [{ exact: 'ab/ns/x/sa/y' }] },
+    ],
+    [
+      { trustDomains: ['a'], notTrustDomains: ['b*'] },
+      { principals: [{ prefix: 'a/' }], notPrincipals: [{ prefix: 'b' }] },
+    ],
   ]
   for (const [fields, match] of cases) {
     assert.deepEqual(groupsOf('ALLOW', source(fields)), oneMatch(match), JSON.stringify(fields))

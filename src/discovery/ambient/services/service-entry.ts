@@ -65,7 +65,7 @@ export function resolutionOf(entry: ServiceEntry): string {
 export function takesAllocatedAddresses(entry: ServiceEntry): boolean {
   return (
     resolutionOf(entry) !== 'NONE' &&
-    entry.metadata.labels?.['networking.istio.io/enable-autoallocate-ip'] !== 'false' &&
+    entry.metadata.labels?.['networking.istio.io/enable-autoallocate-ip']?.toLowerCase() !== 'false' &&
     (entry.spec?.addresses ?? []).length === 0
   )
 }

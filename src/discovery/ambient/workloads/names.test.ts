@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { canonicalName, canonicalRevision, podWorkloadName } from './names.ts'
+import { canonicalName, canonicalRevision, podWorkloadName, workloadEntryName } from './names.ts'
 
 test('a pod is named after what made it', () => {
   const owned = (kind: string, owner: string, labels: Record<string, string> = {}) =>
@@ -37,4 +37,11 @@ test('canonical name and revision come from the first label that is there', () =
   assert.equal(canonicalName({}, 'w'), 'w')
   assert.equal(canonicalRevision({ version: 'v1' }), 'v1')
   assert.equal(canonicalRevision({}), 'latest')
+})
+
+test('a WorkloadEntry is named after the group it was registered for, else by its label, else by itself', () => {
+  const entry = (annotations: Record<string, string>, labels: Record<string, string>) =>
+    workloadEntryName({ apiVersion: 'v1', kind: 'WorkloadEntry', metadata: { name: 'vm', annotations } }, labels)
+  const [group, label] = [{ 'istio.io/autoRegistrationGroup': 'group' }, { 'service.istio.io/workload-name': 'named' }]
+  assert.deepEqual([entry(group, label), entry({}, label), entry({}, {})], ['group', 'named', 'vm'])
 })
