@@ -5,6 +5,7 @@ export const tags = {
   integer: 0x02,
   bitString: 0x03,
   octetString: 0x04,
+  null: 0x05,
   oid: 0x06,
   utcTime: 0x17,
   generalizedTime: 0x18,

@@ -1,7 +1,8 @@
 // Certificate revocation lists: reading them and checking a chain against them.
-import { type KeyObject, verify, type X509Certificate } from 'node:crypto'
+import type { X509Certificate } from 'node:crypto'
 import { children, type DerElement, DerError, decode, tags } from '../client/der.ts'
 import { pemBlocks } from '../client/pem.ts'
+import { signedStructure } from '../client/signature.ts'
 
 const longestChain = 16
 
@@ -84,18 +85,13 @@ export function covers(
 }
 
 function parseList(der: Buffer): RevocationList {
-  const outer = decode(der)
-  const [toBeSigned, algorithm, signature] = children(outer.content)
-  if (outer.tag !== tags.sequence || toBeSigned === undefined || algorithm === undefined || signature === undefined) {
-    throw new DerError('not a certificate list')
-  }
-  const fields = children(toBeSigned.content)
+  const signed = signedStructure(der)
+  const fields = children(signed.toBeSigned.content)
   if (fields[0]?.tag === tags.integer) fields.shift()
   const [, issuer, , afterThisUpdate, ...rest] = fields
   if (issuer?.tag !== tags.sequence) throw new DerError('certificate list without an issuer')
   const isTime = afterThisUpdate?.tag === tags.utcTime || afterThisUpdate?.tag === tags.generalizedTime
   const revoked = isTime ? rest[0] : afterThisUpdate
-  const digest = digestOf(algorithm)
   const checked = new Map<string, boolean>()
   return {
     issuer: issuer.bytes,
@@ -103,19 +99,10 @@ function parseList(der: Buffer): RevocationList {
     isSignedBy(certificate) {
       const known = checked.get(certificate.fingerprint256)
       if (known !== undefined) return known
-      const isSigned = isSignature(digest, toBeSigned.bytes, certificate.publicKey, signature.content.subarray(1))
+      const isSigned = signed.isSignedBy(certificate.publicKey)
       checked.set(certificate.fingerprint256, isSigned)
       return isSigned
     },
-  }
-}
-
-function isSignature(digest: string | null, bytes: Buffer, key: KeyObject, signature: Buffer): boolean {
-  try {
-    return verify(digest, bytes, key, signature)
-  } catch {
-    // A key of another kind than the signature.
-    return false
   }
 }
 
@@ -127,23 +114,6 @@ function serialOf(entry: DerElement): string {
 
 function canonicalSerial(hex: string): string {
   return hex.toUpperCase().replace(/^0+(?=.)/, '')
-}
-
-const digests: Readonly<Record<string, string | null>> = {
-  '2a864886f70d01010b': 'sha256',
-  '2a864886f70d01010c': 'sha384',
-  '2a864886f70d01010d': 'sha512',
-  '2a8648ce3d040302': 'sha256',
-  '2a8648ce3d040303': 'sha384',
-  '2a8648ce3d040304': 'sha512',
-  '2b6570': null,
-}
-
-function digestOf(algorithm: DerElement): string | null {
-  const [oid] = children(algorithm.content)
-  const digest = digests[oid?.content.toString('hex') ?? '']
-  if (digest === undefined) throw new DerError('certificate list signed with an algorithm that is not supported')
-  return digest
 }
 
 function nameDer(certificate: X509Certificate, which: 'issuer' | 'subject'): Buffer {

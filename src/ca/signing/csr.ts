@@ -1,12 +1,13 @@
 // Certificate requests as they come in: parsed, their signature checked, their key of a kind we certify.
-import { createPublicKey } from 'node:crypto'
+import { createPublicKey, type KeyObject } from 'node:crypto'
 import { pemBlocks } from '../client/index.ts'
+import { type SignedStructure, signedStructure } from '../client/signature.ts'
 import { SigningError } from './errors.ts'
 import { type KeyKind, kindOf } from './keys.ts'
 import { x509 } from './x509.ts'
 
 export interface CheckedRequest {
-  /** SubjectPublicKeyInfo, DER. */
+  /** SubjectPublicKeyInfo, DER, in the one encoding that every client reads. */
   readonly publicKey: Uint8Array
   readonly commonName: string
   readonly request: x509.Pkcs10CertificateRequest
@@ -15,43 +16,51 @@ export interface CheckedRequest {
 const longestPem = 64 * 1024
 
 /** Throws a SigningError (CSR_ERROR) for anything but one well-formed request signed with its own key. */
-export async function checkCertificateRequest(csrPem: string): Promise<CheckedRequest> {
+export function checkCertificateRequest(csrPem: string): CheckedRequest {
   if (csrPem.length > longestPem) throw refusal(`larger than ${longestPem} bytes`)
   const blocks = pemBlocks(csrPem).filter(({ label }) => /^(NEW )?CERTIFICATE REQUEST$/.test(label))
   const [block] = blocks
   if (block === undefined || blocks.length > 1) throw refusal('expected one PEM CERTIFICATE REQUEST')
-  let request: x509.Pkcs10CertificateRequest
-  let kind: KeyKind
+  const { signed, request, key, kind, commonName } = parse(block.der)
+  checkKeyKind(kind, key)
+  if (!signed.isSignedBy(key)) throw refusal('its signature does not match its key')
+  return { publicKey: canonical(key), commonName, request }
+}
+
+interface ParsedRequest {
+  readonly signed: SignedStructure
+  readonly request: x509.Pkcs10CertificateRequest
+  readonly key: KeyObject
+  readonly kind: KeyKind
+  readonly commonName: string
+}
+
+function parse(der: Buffer): ParsedRequest {
   try {
-    request = new x509.Pkcs10CertificateRequest(Uint8Array.from(block.der))
-    kind = kindOf(createPublicKey({ key: Buffer.from(request.publicKey.rawData), format: 'der', type: 'spki' }))
+    const signed = signedStructure(der)
+    const request = new x509.Pkcs10CertificateRequest(Uint8Array.from(der))
+    const key = createPublicKey({ key: Buffer.from(request.publicKey.rawData), format: 'der', type: 'spki' })
+    return { signed, request, key, kind: kindOf(key), commonName: request.subjectName.getField('CN')[0] ?? '' }
   } catch (cause) {
     throw refusal('cannot be parsed', cause)
   }
-  checkKeyKind(kind)
-  if (!(await isSignedByItsKey(request))) throw refusal('its signature does not match its key')
-  return {
-    publicKey: new Uint8Array(request.publicKey.rawData),
-    commonName: request.subjectName.getField('CN')[0] ?? '',
-    request,
-  }
 }
 
-function checkKeyKind(kind: KeyKind): void {
+/** Requests may name the curve by its parameters, or compress the point: what goes into a certificate does neither. */
+function canonical(key: KeyObject): Uint8Array {
+  return createPublicKey({ key: key.export({ format: 'jwk' }), format: 'jwk' }).export({ type: 'spki', format: 'der' })
+}
+
+function checkKeyKind(kind: KeyKind, key: KeyObject): void {
+  const exponent = key.asymmetricKeyDetails?.publicExponent
+  if (exponent !== undefined && (exponent < 3n || exponent % 2n === 0n)) {
+    throw refusal(`RSA keys with the exponent ${exponent} are not certified`)
+  }
   if (kind.kind === 'rsa' && (kind.bits < 2048 || kind.bits > 8192)) {
     throw refusal(`RSA keys of ${kind.bits} bits are not certified: expected 2048 to 8192`)
   }
   if (kind.kind === 'ec' && kind.curve === 'P-521')
     throw refusal('P-521 keys are not certified: expected P-256 or P-384')
-}
-
-async function isSignedByItsKey(request: x509.Pkcs10CertificateRequest): Promise<boolean> {
-  try {
-    return await request.verify()
-  } catch {
-    // An algorithm that does not go with the key.
-    return false
-  }
 }
 
 function refusal(why: string, cause?: unknown): SigningError {

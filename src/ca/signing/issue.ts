@@ -1,7 +1,8 @@
 // Certificates as the mesh issues them: leaves with exactly the given names, and self-signed roots.
 import { createPublicKey, type KeyObject, randomBytes } from 'node:crypto'
-import { isIP } from 'node:net'
+import { encode, tags } from '../client/der.ts'
 import { SigningError } from './errors.ts'
+import { ipBytes } from './ip-bytes.ts'
 import type { SigningKey } from './keys.ts'
 import { x509 } from './x509.ts'
 
@@ -28,6 +29,9 @@ export interface RootRequest {
 }
 
 const { KeyUsageFlags, ExtendedKeyUsage } = x509
+const subjectAltName = '2.5.29.17'
+/** Context-specific tags of a GeneralName (RFC 5280, section 4.2.1.6). */
+const nameTags = { dns: 0x82, uri: 0x86, ip: 0x87 } as const
 
 /** Signs a leaf. Throws a SigningError for names that no certificate can carry. */
 export async function issueLeaf(signer: Signer, request: LeafRequest): Promise<x509.X509Certificate> {
@@ -48,7 +52,7 @@ export async function issueLeaf(signer: Signer, request: LeafRequest): Promise<x
       new x509.ExtendedKeyUsageExtension([ExtendedKeyUsage.serverAuth, ExtendedKeyUsage.clientAuth]),
       new x509.BasicConstraintsExtension(false, undefined, true),
       ...(signerKeyId === null ? [] : [new x509.AuthorityKeyIdentifierExtension(signerKeyId.keyId)]),
-      new x509.SubjectAlternativeNameExtension(names.map(generalName), true),
+      new x509.Extension(subjectAltName, true, encode(tags.sequence, ...names.map(generalName))),
     ],
   })
 }
@@ -85,13 +89,14 @@ export function certificatePem(certificate: x509.X509Certificate): string {
   return `${certificate.toString('pem').trimEnd()}\n`
 }
 
-function generalName(name: string): x509.JsonGeneralName {
+function generalName(name: string): Buffer {
   // A comma would make several names of one wherever names are printed as a list.
   if (!/^[\x21-\x7e]+$/.test(name) || name.includes(',')) {
     throw new SigningError('CERT_GEN_ERROR', `identity ${JSON.stringify(name)} cannot be put in a certificate`)
   }
-  if (isIP(name) !== 0) return { type: 'ip', value: name }
-  return name.startsWith('spiffe://') ? { type: 'url', value: name } : { type: 'dns', value: name }
+  const address = ipBytes(name)
+  if (address !== undefined) return encode(nameTags.ip, address)
+  return encode(name.startsWith('spiffe://') ? nameTags.uri : nameTags.dns, Buffer.from(name, 'latin1'))
 }
 
 function randomSerial(): string {
