@@ -228,8 +228,9 @@ async function openSelfSigned(
   const takeOverSeconds = Math.min(certificates.rootCheckSeconds, mostTakeOverSeconds)
   return {
     authority: meshAuthority(authority),
-    // A ratio of 0 never renews: it only takes over what the leader wrote.
-    follow: (until) => runRootRotator({ ...rotation, graceRatio: 0, checkIntervalSeconds: takeOverSeconds }, until),
+    // Renewing is the leader's.
+    follow: (until) =>
+      runRootRotator({ ...rotation, graceRatio: undefined, checkIntervalSeconds: takeOverSeconds }, until),
     rotate: (until) =>
       isManaged ? runRootRotator({ ...rotation, graceRatio: certificates.rootGraceRatio }, until) : Promise.resolve(),
   }

@@ -1,4 +1,5 @@
 // The settings of the certificate authority beyond lifetimes and directory: who signs, where material is kept, how roots are renewed and handed out.
+import { parseGoDuration } from '../util/index.ts'
 import { type Environment, SettingError, settingReader } from './setting-reader.ts'
 
 export interface CertificateSettings {
@@ -48,7 +49,7 @@ export function readCertificateSettings(env: Environment): CertificateSettings {
     readsSecret: read.flag('USE_REMOTE_CERTS', false),
     keepsInCacerts: read.flag('USE_CACERTS_FOR_SELF_SIGNED_CA', false),
     isMultiRoot: read.flag('ISTIO_MULTIROOT_MESH', false),
-    rootCheckSeconds: read.duration('CITADEL_SELF_SIGNED_ROOT_CERT_CHECK_INTERVAL', 3_600_000) / 1000,
+    rootCheckSeconds: rootCheckSeconds(env),
     rootGraceRatio: grace / 100,
     rootCheckHasJitter: read.flag('CITADEL_ENABLE_JITTER_FOR_ROOT_CERT_ROTATOR', true),
     rootOverlapSeconds: read.flag('LATEEN_ROOT_ROTATION_NEW_KEY', true)
@@ -59,6 +60,15 @@ export function readCertificateSettings(env: Environment): CertificateSettings {
     distributesCrl: read.flag('PILOT_ENABLE_CA_CRL', true),
     usesTrustBundles: read.flag('ENABLE_CLUSTER_TRUST_BUNDLE_API', false),
   }
+}
+
+/** Nothing or less: the root is not looked at. */
+function rootCheckSeconds(env: Environment): number {
+  const name = 'CITADEL_SELF_SIGNED_ROOT_CERT_CHECK_INTERVAL'
+  const text = env[name] || '1h'
+  const ms = parseGoDuration(text)
+  if (ms === undefined) throw new SettingError(`${name}: expected a duration such as 1h, not "${text}"`)
+  return Math.max(0, ms) / 1000
 }
 
 function signer(env: Environment): CertificateSettings['signer'] {

@@ -6,19 +6,26 @@ import { toPem } from '../../src/ca/client/index.ts'
 
 x509.cryptoProvider.set(webcrypto)
 
-export type TestKey = 'rsa2048' | 'ecP256' | 'ecP384' | 'ed25519'
-
-const algorithms = {
-  rsa2048: {
+const rsa = (modulusLength: number) =>
+  ({
     name: 'RSASSA-PKCS1-v1_5',
     hash: 'SHA-256',
-    modulusLength: 2048,
+    modulusLength,
     publicExponent: new Uint8Array([1, 0, 1]),
-  },
+  }) as const
+
+const algorithms = {
+  rsa1024: rsa(1024),
+  rsa2048: rsa(2048),
+  rsa3072: rsa(3072),
+  rsa4096: rsa(4096),
   ecP256: { name: 'ECDSA', namedCurve: 'P-256', hash: 'SHA-256' },
   ecP384: { name: 'ECDSA', namedCurve: 'P-384', hash: 'SHA-384' },
+  ecP521: { name: 'ECDSA', namedCurve: 'P-521', hash: 'SHA-512' },
   ed25519: { name: 'Ed25519' },
 } as const
+
+export type TestKey = keyof typeof algorithms
 
 export async function makeKeys(kind: TestKey): Promise<webcrypto.CryptoKeyPair> {
   return (await webcrypto.subtle.generateKey(algorithms[kind], true, ['sign', 'verify'])) as webcrypto.CryptoKeyPair
@@ -33,6 +40,8 @@ export interface TestRequest {
   readonly key: TestKey
   readonly uris?: readonly string[]
   readonly dns?: readonly string[]
+  readonly ips?: readonly string[]
+  readonly emails?: readonly string[]
   readonly subject?: Readonly<Record<string, string | readonly string[]>>
   readonly isBroken?: boolean
   readonly extraExtensions?: readonly x509.Extension[]
@@ -44,6 +53,8 @@ export async function makeRequest(request: TestRequest): Promise<string> {
   const names: x509.JsonGeneralName[] = [
     ...(request.uris ?? []).map((value) => ({ type: 'url' as const, value })),
     ...(request.dns ?? []).map((value) => ({ type: 'dns' as const, value })),
+    ...(request.ips ?? []).map((value) => ({ type: 'ip' as const, value })),
+    ...(request.emails ?? []).map((value) => ({ type: 'email' as const, value })),
   ]
   const csr = await x509.Pkcs10CertificateRequestGenerator.create({
     name: new x509.Name(
@@ -76,12 +87,16 @@ export interface TestCaOptions {
   readonly notBefore?: Date
   readonly notAfter?: Date
   readonly isCa?: boolean
+  /** How many authorities may be below it. */
+  readonly pathLength?: number
+  /** Of another one, to be renewed; by default new ones. */
+  readonly keys?: webcrypto.CryptoKeyPair
 }
 
 /** A CA certificate, self-signed without an issuer. */
 export async function makeCa(options: TestCaOptions): Promise<TestCa> {
   const { name, kind = 'ecP256', issuer, isCa = true } = options
-  const keys = await makeKeys(kind)
+  const keys = options.keys ?? (await makeKeys(kind))
   const subject = new x509.Name([{ O: [{ utf8String: name }] }])
   const certificate = await x509.X509CertificateGenerator.create({
     subject,
@@ -92,7 +107,7 @@ export async function makeCa(options: TestCaOptions): Promise<TestCa> {
     notBefore: options.notBefore ?? new Date(Date.now() - 60_000),
     notAfter: options.notAfter ?? new Date(Date.now() + 24 * 3_600_000),
     extensions: [
-      new x509.BasicConstraintsExtension(isCa, undefined, true),
+      new x509.BasicConstraintsExtension(isCa, options.pathLength, true),
       new x509.KeyUsagesExtension(x509.KeyUsageFlags.keyCertSign | x509.KeyUsageFlags.cRLSign, true),
       await x509.SubjectKeyIdentifierExtension.create(keys.publicKey),
     ],
@@ -100,20 +115,40 @@ export async function makeCa(options: TestCaOptions): Promise<TestCa> {
   return { pem: `${certificate.toString('pem')}\n`, key: await keyPem(keys), certificate, keys, kind }
 }
 
-/** A leaf with these URI names, signed by the CA, with its key. */
+/** A leaf with these URI names, signed by the CA, with its key. `dates`: other ones than an hour from now. */
 export async function makeLeaf(
   ca: TestCa,
   uris: readonly string[],
+  dates: { readonly notBefore?: Date; readonly notAfter?: Date } = {},
 ): Promise<{ readonly pem: string; readonly key: string }> {
   const keys = await makeKeys('ecP256')
+  return { pem: await signLeaf(ca, uris, keys.publicKey, dates), key: await keyPem(keys) }
+}
+
+/** What a signer makes of a request for URI names. */
+export async function certify(ca: TestCa, csrPem: string): Promise<string> {
+  const request = new x509.Pkcs10CertificateRequest(csrPem)
+  const uris = request.extensions.flatMap((extension) =>
+    extension instanceof x509.SubjectAlternativeNameExtension ? extension.names.items.map(({ value }) => value) : [],
+  )
+  return signLeaf(ca, uris, await request.publicKey.export())
+}
+
+/** A leaf for a key, PEM. */
+export async function signLeaf(
+  ca: TestCa,
+  uris: readonly string[],
+  publicKey: webcrypto.CryptoKey,
+  dates: { readonly notBefore?: Date; readonly notAfter?: Date } = {},
+): Promise<string> {
   const certificate = await x509.X509CertificateGenerator.create({
     issuer: ca.certificate.subjectName,
     subject: new x509.Name([]),
-    publicKey: keys.publicKey,
+    publicKey,
     signingKey: ca.keys.privateKey,
     signingAlgorithm: algorithms[ca.kind],
-    notBefore: new Date(Date.now() - 60_000),
-    notAfter: new Date(Date.now() + 3_600_000),
+    notBefore: dates.notBefore ?? new Date(Date.now() - 60_000),
+    notAfter: dates.notAfter ?? new Date(Date.now() + 3_600_000),
     extensions:
       uris.length === 0
         ? []
@@ -124,7 +159,7 @@ export async function makeLeaf(
             ),
           ],
   })
-  return { pem: `${certificate.toString('pem')}\n`, key: await keyPem(keys) }
+  return `${certificate.toString('pem')}\n`
 }
 
 /** A revocation list of the CA with these serial numbers (hex), PEM. */

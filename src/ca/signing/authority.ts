@@ -3,16 +3,12 @@ import type { CertificateAuthority, SigningRequest } from '../types.ts'
 import { checkCertificateRequest } from './csr.ts'
 import { SigningError } from './errors.ts'
 import { generatePrivateKey, privateKeyPem } from './generate-key.ts'
-import { formatGoDuration } from './go-duration.ts'
-import { certificatePem, issueLeaf, publicKeyDer } from './issue.ts'
+import { grantedTtl, type Lifetimes } from './granted-ttl.ts'
+import { certificatePem, issueLeaf, type LeafRequest, publicKeyDer } from './issue.ts'
 import type { SigningMaterial } from './material.ts'
 
-export interface AuthorityOptions {
+export interface AuthorityOptions extends Lifetimes {
   readonly material: SigningMaterial
-  /** Seconds a certificate lives when the request names no lifetime. */
-  readonly defaultTtlSeconds: number
-  /** Longer requests are refused. */
-  readonly maxTtlSeconds: number
   readonly now?: () => Date
 }
 
@@ -38,14 +34,17 @@ const backdatedMs = 2 * 60_000
 const longestCommonName = 64
 
 export function createAuthority(options: AuthorityOptions): SelfAuthority {
-  const { defaultTtlSeconds, maxTtlSeconds, now = () => new Date() } = options
+  const { now = () => new Date() } = options
   const listeners = new Set<() => void>()
   let material = options.material
 
   /** The dates of a certificate issued now. Throws a SigningError when the signing certificate has expired. */
-  function validity(ttlSeconds: number): { readonly notBefore: Date; readonly notAfter: Date } {
+  function validity(
+    signer: SigningMaterial,
+    ttlSeconds: number,
+  ): { readonly notBefore: Date; readonly notAfter: Date } {
     const issued = now().getTime()
-    const end = material.notAfter.getTime()
+    const end = signer.notAfter.getTime()
     if (end <= issued) throw new SigningError('CERT_GEN_ERROR', 'signing certificate has expired')
     return {
       notBefore: new Date(issued - backdatedMs),
@@ -53,31 +52,24 @@ export function createAuthority(options: AuthorityOptions): SelfAuthority {
     }
   }
 
-  function grantedTtl(requestedSeconds: number): number {
-    if (!(requestedSeconds > 0)) return defaultTtlSeconds
-    if (requestedSeconds <= maxTtlSeconds) return requestedSeconds
-    const [asked, allowed] = [requestedSeconds, maxTtlSeconds].map(formatGoDuration)
-    throw new SigningError('TTL_ERROR', `requested TTL ${asked} is greater than the max allowed TTL ${allowed}`)
-  }
-
   async function sign(request: SigningRequest): Promise<readonly string[]> {
-    const { publicKey, commonName } = await checkCertificateRequest(request.csrPem)
-    const ttlSeconds = grantedTtl(request.validitySeconds)
-    const { chain, rootBundle } = material
+    const { publicKey, commonName } = checkCertificateRequest(request.csrPem)
+    const ttlSeconds = grantedTtl(request.validitySeconds, options)
+    const signer = material
     const [first = ''] = request.identities
     const wantsCommonName = commonName !== '' && first.length <= longestCommonName
-    const leaf = await issue({
+    const leaf = await issue(signer, {
       publicKey,
       names: request.identities,
       ...(wantsCommonName ? { commonName: first } : {}),
-      ...validity(ttlSeconds),
+      ...validity(signer, ttlSeconds),
     })
-    return [leaf, ...chain, rootBundle]
+    return [leaf, ...signer.chain, signer.rootBundle]
   }
 
-  async function issue(request: Parameters<typeof issueLeaf>[1]): Promise<string> {
+  async function issue(signer: SigningMaterial, request: LeafRequest): Promise<string> {
     try {
-      return certificatePem(await issueLeaf(material, request))
+      return certificatePem(await issueLeaf(signer, request))
     } catch (cause) {
       if (cause instanceof SigningError) throw cause
       throw new SigningError('CERT_GEN_ERROR', 'the certificate could not be made', { cause })
@@ -97,14 +89,15 @@ export function createAuthority(options: AuthorityOptions): SelfAuthority {
       for (const listener of [...listeners]) listener()
     },
     async issueServingCertificate(names, ttlSeconds) {
-      const { chain, rootBundle, key } = material
-      const dates = validity(ttlSeconds)
-      const serverKey = await generatePrivateKey(key.kind)
-      const leaf = await issue({ publicKey: publicKeyDer(serverKey), names, ...dates })
+      // Held on to: other material may come into force while the key is made.
+      const signer = material
+      const dates = validity(signer, ttlSeconds)
+      const serverKey = await generatePrivateKey(signer.key.kind)
+      const leaf = await issue(signer, { publicKey: publicKeyDer(serverKey), names, ...dates })
       return {
         privateKey: privateKeyPem(serverKey),
-        chain: [leaf, ...chain].join(''),
-        roots: rootBundle,
+        chain: [leaf, ...signer.chain].join(''),
+        roots: signer.rootBundle,
         notAfter: dates.notAfter,
       }
     },

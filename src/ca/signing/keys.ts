@@ -28,7 +28,10 @@ const curveHashes = { 'P-256': 'SHA-256', 'P-384': 'SHA-384', 'P-521': 'SHA-512'
 /** Reads `EC PRIVATE KEY`, `RSA PRIVATE KEY` or `PRIVATE KEY`. Throws a MaterialError. */
 export function signingKeyFromPem(pem: string): SigningKey {
   const block = pemBlocks(pem).find(({ label }) => /^((EC|RSA) )?PRIVATE KEY$/.test(label))
-  if (block === undefined) throw new MaterialError('INVALID', 'the signing key is no PEM private key')
+  if (block === undefined) {
+    const what = /ENCRYPTED/.test(pem) ? 'is encrypted: expected one without a passphrase' : 'is no PEM private key'
+    throw new MaterialError('INVALID', `the signing key ${what}`)
+  }
   try {
     return signingKeyOf(createPrivateKey(block.pem))
   } catch (cause) {

@@ -1,6 +1,6 @@
 // What a CA signs with: certificate, key, the chain above it and the trust bundle, checked to fit together.
 import { X509Certificate } from 'node:crypto'
-import { certificateBlocks, covers, isSameBundle, mergeBundles, parseRevocationLists } from '../client/index.ts'
+import { certificateBlocks, covers, isSameBundle, mergeBundles, parseRevocationLists, toPem } from '../client/index.ts'
 import { MaterialError } from './errors.ts'
 import { certificatePem, publicKeyDer, type Signer } from './issue.ts'
 import { type SigningKey, signingKeyFromPem } from './keys.ts'
@@ -20,7 +20,7 @@ export interface SigningMaterial extends Signer {
   readonly chain: readonly string[]
   /** One PEM text. */
   readonly rootBundle: string
-  /** The earliest end of the signing certificate and its chain: nothing signed may outlive it. */
+  /** The earliest end of the signing certificate, its chain and the root above: nothing signed may outlive it. */
   readonly notAfter: Date
   /** When the first root of the bundle ends. */
   readonly rootNotAfter: Date
@@ -29,6 +29,16 @@ export interface SigningMaterial extends Signer {
 
 /** Reads and checks signing material. Throws a MaterialError. `at`: also refuse what is not valid at that time. */
 export function signingMaterial(pem: MaterialPem, at?: Date): SigningMaterial {
+  try {
+    return checkedMaterial(pem, at)
+  } catch (cause) {
+    if (cause instanceof MaterialError) throw cause
+    const why = cause instanceof Error ? cause.message : String(cause)
+    throw new MaterialError('INVALID', `the signing material cannot be read: ${why}`, { cause })
+  }
+}
+
+function checkedMaterial(pem: MaterialPem, at: Date | undefined): SigningMaterial {
   const key = signingKeyFromPem(pem.key)
   const certificate = parse('signing certificate', pem.certificate, certificateBlocks(pem.certificate)[0])
   checkSigner(certificate, key)
@@ -37,9 +47,11 @@ export function signingMaterial(pem: MaterialPem, at?: Date): SigningMaterial {
   const given = certificateBlocks(pem.chain)
   const signerPem = certificatePem(certificate)
   const isRoot = roots.some((root) => certificatePem(root) === signerPem)
-  const chain = given.length === 0 && isRoot ? [] : given.includes(signerPem) ? given : [signerPem, ...given]
-  const path = pathToRoot([signerPem, ...given], roots.map(certificatePem))
-  if (at !== undefined) checkDates(path, at)
+  const { path, anchor } = pathToRoot([signerPem, ...given], roots.map(certificatePem), at)
+  const inOrder = path.map((one) => toPem('CERTIFICATE', one.raw))
+  const chain = given.length === 0 && isRoot ? [] : [...new Set([...inOrder, ...given])]
+  checkPathLengths([...path, anchor])
+  if (at !== undefined) checkDates([...path, anchor], at)
   if (pem.crl !== undefined && pem.crl.trim() !== '') checkCrl(pem.crl, path, roots.map(certificatePem))
   return {
     certificate,
@@ -47,7 +59,7 @@ export function signingMaterial(pem: MaterialPem, at?: Date): SigningMaterial {
     chain,
     rootBundle: mergeBundles(pem.roots),
     rootNotAfter: new Date(Math.min(...roots.map(({ notAfter }) => notAfter.getTime()))),
-    notAfter: new Date(Math.min(...path.map(({ validToDate }) => validToDate.getTime()))),
+    notAfter: new Date(Math.min(...[...path, anchor].map(({ validToDate }) => validToDate.getTime()))),
     ...(pem.crl !== undefined && pem.crl.trim() !== '' ? { crl: pem.crl } : {}),
   }
 }
@@ -72,6 +84,14 @@ function parse(what: string, text: string, block: string | undefined): x509.X509
   }
 }
 
+function readable(what: string, pem: string): X509Certificate {
+  try {
+    return new X509Certificate(pem)
+  } catch (cause) {
+    throw new MaterialError('INVALID', `a ${what} cannot be parsed`, { cause })
+  }
+}
+
 function checkSigner(certificate: x509.X509Certificate, key: SigningKey): void {
   if (!publicKeyDer(key.privateKey).equals(Buffer.from(certificate.publicKey.rawData))) {
     throw new MaterialError('INVALID', 'the signing key does not match the signing certificate')
@@ -83,16 +103,25 @@ function checkSigner(certificate: x509.X509Certificate, key: SigningKey): void {
   }
 }
 
-/** The certificates from the signing one up to the last one below a root, or the signing one alone where it is the root. */
-function pathToRoot(chain: readonly string[], roots: readonly string[]): X509Certificate[] {
-  const above = chain.map((pem) => new X509Certificate(pem))
-  const anchors = roots.map((pem) => new X509Certificate(pem))
+interface PathToRoot {
+  /** From the signing certificate up to the last one below a root, or the signing one alone where it is the root. */
+  readonly path: readonly X509Certificate[]
+  /** The root: of several that fit the one that lasts longest, those that are valid at the time first. */
+  readonly anchor: X509Certificate
+}
+
+function pathToRoot(chain: readonly string[], roots: readonly string[], at: Date | undefined): PathToRoot {
+  const above = chain.map((pem) => readable('certificate of the chain', pem))
+  const anchors = roots.map((pem) => readable('root certificate', pem))
   const path: X509Certificate[] = []
   let current = above[0]
   while (current !== undefined && path.length <= above.length) {
     path.push(current)
     const here = current
-    if (anchors.some((root) => isIssuedBy(here, root))) return path
+    const fitting = anchors.filter((root) => isIssuedBy(here, root))
+    const usable = fitting.filter((root) => at === undefined || (root.validFromDate <= at && root.validToDate > at))
+    const anchor = longestLasting(usable.length > 0 ? usable : fitting)
+    if (anchor !== undefined) return { path, anchor }
     current = above.find((issuer) => !path.includes(issuer) && isIssuedBy(here, issuer))
   }
   throw new MaterialError('INVALID', 'the chain of the signing certificate does not lead to a root of the bundle')
@@ -100,6 +129,23 @@ function pathToRoot(chain: readonly string[], roots: readonly string[]): X509Cer
 
 function isIssuedBy(certificate: X509Certificate, issuer: X509Certificate): boolean {
   return issuer.ca && certificate.checkIssued(issuer) && certificate.verify(issuer.publicKey)
+}
+
+function longestLasting(roots: readonly X509Certificate[]): X509Certificate | undefined {
+  return roots.toSorted((a, b) => b.validToDate.getTime() - a.validToDate.getTime())[0]
+}
+
+/** An authority may forbid others below it (RFC 5280, section 4.2.1.9): no client would accept what is signed there. */
+function checkPathLengths(path: readonly X509Certificate[]): void {
+  for (const [at, { raw, subject }] of path.entries()) {
+    const below = path.slice(0, at).filter((one) => one.subject !== one.issuer).length
+    const longest = new x509.X509Certificate(Uint8Array.from(raw)).getExtension(
+      x509.BasicConstraintsExtension,
+    )?.pathLength
+    if (longest !== undefined && below > longest) {
+      throw new MaterialError('INVALID', `certificate ${subject} allows ${longest} authorities below it, not ${below}`)
+    }
+  }
 }
 
 function checkDates(path: readonly X509Certificate[], at: Date): void {

@@ -56,3 +56,26 @@ test('a new intermediate under the same root is taken up, another root is not', 
 test('no directory is no files', async () => {
   assert.deepEqual(await readCaDirectory('/nonexistent/cacerts'), {})
 })
+
+test('files that are not valid yet are taken up when they are, and refused once until then', async (t) => {
+  const { dir, root, authority } = await world(t)
+  const soon = await makeCa({ name: 'soon', issuer: root, notBefore: new Date(Date.now() + 2_000) })
+  write(dir, soon, root)
+  const end = new AbortController()
+  const reloaded = Promise.withResolvers<void>()
+  const refusals: string[] = []
+  const following = followCaFiles(
+    {
+      ...{ read: () => readCaDirectory(dir), authority, isMultiRoot: false, intervalMs: 10 },
+      onReload: () => reloaded.resolve(),
+      onRefusal: (error) => void refusals.push(String(error)),
+    },
+    end.signal,
+  )
+  await reloaded.promise
+  end.abort()
+  await following
+  assert.equal(authority.material.certificate.subject, 'O=soon')
+  assert.equal(refusals.length, 1)
+  assert.match(refusals[0] ?? '', /O=soon is valid from/)
+})

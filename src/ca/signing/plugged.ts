@@ -25,7 +25,8 @@ const istioFiles = [secretKeys.certificate, secretKeys.key, secretKeys.roots, se
  */
 export function caSourceOf(fileNames: readonly string[], useCacertsForSelfSigned = false): CaSource {
   const present = new Set(fileNames)
-  const layout = present.has('tls.crt') ? 'tls' : 'istio'
+  const hasIstioPart = istioFiles.some((name) => name !== secretKeys.roots && present.has(name))
+  const layout = present.has('tls.crt') || (present.has('tls.key') && !hasIstioPart) ? 'tls' : 'istio'
   const needed: readonly string[] = layout === 'tls' ? tlsFiles : istioFiles
   const missing = needed.filter((name) => !present.has(name))
   if (missing.length === 0) {
@@ -95,7 +96,8 @@ export interface FollowOptions {
 /** Puts changed files in force until the signal ends it. Reading a directory by path follows replaced symbolic links. */
 export async function followCaFiles(options: FollowOptions, signal: AbortSignal): Promise<void> {
   const { read, authority, isMultiRoot, onReload, onRefusal, intervalMs = 1_000 } = options
-  let seen = ''
+  let inForce = ''
+  let refusedFor = ''
   while (!signal.aborted) {
     try {
       await delay(intervalMs, undefined, { signal, ref: false })
@@ -105,17 +107,22 @@ export async function followCaFiles(options: FollowOptions, signal: AbortSignal)
     try {
       const files = await read()
       const text = JSON.stringify(files)
-      if (text === seen) continue
-      seen = text
+      if (text === inForce) continue
       const source = caSourceOf(Object.keys(files))
       if (source.kind === 'self-signed') throw new MaterialError('INCOMPLETE', 'the signing files are gone')
       const next = pluggedMaterial(files, source.layout, new Date())
-      if (isSameMaterial(authority.material, next)) continue
-      checkReplacement(authority.material, next, isMultiRoot)
+      const isNew = !isSameMaterial(authority.material, next)
+      if (isNew) checkReplacement(authority.material, next, isMultiRoot)
+      inForce = text
+      refusedFor = ''
+      if (!isNew) continue
       authority.replace(next)
       onReload?.()
     } catch (error) {
-      onRefusal?.(error)
+      // Tried again: what is not valid yet will be. Told once.
+      const why = error instanceof Error ? error.message : String(error)
+      if (why !== refusedFor) onRefusal?.(error)
+      refusedFor = why
     }
   }
 }

@@ -109,7 +109,7 @@ test('another replica takes over an announced root without changing it', async (
   setTime(850)
   await rotateWith({ overlapSeconds: 60 })
   const written = store.secrets.get(secretName)
-  assert.equal((await rotateWith({ authority: other, graceRatio: 0, overlapSeconds: 60 })).kind, 'reloaded')
+  assert.equal((await rotateWith({ authority: other, graceRatio: undefined, overlapSeconds: 60 })).kind, 'reloaded')
   assert.equal(other.rootBundle, authority.rootBundle)
   assert.equal(store.secrets.get(secretName), written)
 })
@@ -164,4 +164,64 @@ test('the rotator checks until it is ended, and not at all with no interval', as
   end.abort()
   await running
   assert.deepEqual(outcomes.slice(0, 3), ['unchanged', 'unchanged', 'unchanged'])
+})
+
+test('an announced root is waited for while the one in force lasts', async () => {
+  const { authority, rotateWith, setTime, store } = await world()
+  const rotate = () => rotateWith({ overlapSeconds: 150 })
+  setTime(810)
+  assert.equal((await rotate()).kind, 'announced')
+  const bundle = authority.rootBundle
+  // Less is left now than the next root takes to be known, but it will be in time.
+  setTime(900)
+  assert.equal((await rotate()).kind, 'unchanged')
+  assert.equal(authority.rootBundle, bundle)
+  setTime(961)
+  assert.equal((await rotate()).kind, 'rotated')
+  assert.equal(store.secrets.get(secretName)?.data['next-ca-key.pem'], undefined)
+})
+
+test('an announced root that would come too late is given up', async () => {
+  const { authority, rotateWith, setTime, store } = await world()
+  setTime(810)
+  assert.equal((await rotateWith({ overlapSeconds: 100 })).kind, 'announced')
+  setTime(850)
+  // Whoever lengthens the overlap meanwhile has it come after the end.
+  assert.equal((await rotateWith({ overlapSeconds: 500 })).kind, 'rotated')
+  assert.equal(certificateBlocks(authority.rootBundle).length, 1)
+  const { data = {} } = store.secrets.get(secretName) ?? {}
+  assert.ok(!('next-ca-cert.pem' in data) && !('next-ca-key.pem' in data))
+  assert.equal((await rotateWith({ overlapSeconds: 500 })).kind, 'unchanged')
+})
+
+test('a share of nothing renews a root that has ended', async () => {
+  const { rotateWith, setTime } = await world()
+  setTime(999)
+  assert.equal((await rotateWith({ graceRatio: 0 })).kind, 'unchanged')
+  setTime(1001)
+  assert.equal((await rotateWith({ graceRatio: undefined })).kind, 'unchanged')
+  assert.equal((await rotateWith({ graceRatio: 0 })).kind, 'rotated')
+})
+
+test('a long interval is not taken for none', async (t) => {
+  const { authority, store } = await world()
+  const warnings: string[] = []
+  const warned = ({ name }: Error): void => void warnings.push(name)
+  process.on('warning', warned)
+  t.after(() => process.off('warning', warned))
+  const end = new AbortController()
+  const checked = Promise.withResolvers<void>()
+  const rotator = runRootRotator(
+    {
+      ...{ store, secretName, authority, graceRatio: 0.2, ...options, hasJitter: false },
+      checkIntervalSeconds: 40 * 86_400,
+      onOutcome: () => checked.resolve(),
+    },
+    end.signal,
+  )
+  await checked.promise
+  await new Promise((resolve) => setImmediate(resolve))
+  end.abort()
+  await rotator
+  assert.deepEqual(warnings, [])
 })

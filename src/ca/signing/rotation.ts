@@ -14,8 +14,8 @@ export interface RotationOptions {
   readonly store: SecretStore
   readonly secretName: string
   readonly authority: SelfAuthority
-  /** Renew when at most this share of the lifetime is left; 0 only takes over what others write. */
-  readonly graceRatio: number
+  /** Renew when at most this share of the lifetime is left; undefined only takes over what others write. */
+  readonly graceRatio: number | undefined
   readonly ttlSeconds: number
   /** How long a root with a new key is distributed before it signs; undefined renews with the same key. */
   readonly overlapSeconds?: number
@@ -43,7 +43,7 @@ export async function rotateRoot(options: RotationOptions): Promise<RotationOutc
   try {
     const secret = await store.read(secretName)
     if (secret === undefined) return { kind: 'missing' }
-    const step = graceRatio > 0 ? await nextStep(options, secret, now()) : undefined
+    const step = graceRatio === undefined ? undefined : await nextStep(options, graceRatio, secret, now())
     if (step !== undefined) {
       const material = materialOfSecret(secretName, step.secret, extraRoots)
       await store.replace(secretName, step.secret)
@@ -66,15 +66,19 @@ export interface RotatorOptions extends RotationOptions {
   readonly onOutcome?: (outcome: RotationOutcome) => void
 }
 
+/** Node.js lets longer timers end at once. */
+const longestTimerMs = 2 ** 31 - 1
+
 /** Checks the root from time to time until the signal ends it. An interval of 0 or less checks never. */
 export async function runRootRotator(options: RotatorOptions, signal: AbortSignal): Promise<void> {
   const { checkIntervalSeconds, hasJitter = true, onOutcome } = options
   if (checkIntervalSeconds <= 0) return
   try {
-    if (hasJitter) await delay(Math.random() * checkIntervalSeconds * 1000, undefined, { signal, ref: false })
+    const intervalMs = Math.min(checkIntervalSeconds * 1000, longestTimerMs)
+    if (hasJitter) await delay(Math.random() * intervalMs, undefined, { signal, ref: false })
     for (;;) {
       onOutcome?.(await rotateRoot(options))
-      await delay(checkIntervalSeconds * 1000, undefined, { signal, ref: false })
+      await delay(intervalMs, undefined, { signal, ref: false })
     }
   } catch (error) {
     if (!signal.aborted) throw error
@@ -87,27 +91,39 @@ interface Step {
 }
 
 /** What is due with the Secret; undefined when nothing is. */
-async function nextStep(options: RotationOptions, secret: SecretContent, at: Date): Promise<Step | undefined> {
+async function nextStep(
+  options: RotationOptions,
+  graceRatio: number,
+  secret: SecretContent,
+  at: Date,
+): Promise<Step | undefined> {
   const successor = parseCertificate(secret.data[successorKeys.certificate] ?? '')
   const overlapMs = (options.overlapSeconds ?? 0) * 1000
-  if (successor !== undefined && at.getTime() >= successor.notBefore.getTime() + overlapMs) {
-    return { kind: 'rotated', secret: promoted(secret, at) }
-  }
   const current = parseCertificate(secret.data[secretKeys.certificate] ?? '')
-  if (current !== undefined && !isNearExpiry(current, at, options.graceRatio)) return undefined
+  if (successor !== undefined) {
+    const ripeMs = successor.notBefore.getTime() + overlapMs
+    if (at.getTime() >= ripeMs) return { kind: 'rotated', secret: promoted(secret, at) }
+    if (current !== undefined && current.notAfter.getTime() > ripeMs) return undefined
+  }
+  if (current !== undefined && !isNearExpiry(current, at, graceRatio)) return undefined
   const leftMs = current === undefined ? 0 : current.notAfter.getTime() - at.getTime()
-  const hasTime = options.overlapSeconds !== undefined && leftMs > overlapMs
-  if (!hasTime) return { kind: 'rotated', secret: await renewed(options, secret, at) }
-  return successor === undefined ? { kind: 'announced', secret: await announced(options, secret, at) } : undefined
+  if (options.overlapSeconds !== undefined && leftMs > overlapMs) {
+    return { kind: 'announced', secret: await announced(options, secret, at) }
+  }
+  return { kind: 'rotated', secret: await renewed(options, secret, at) }
 }
 
 function isNearExpiry({ notBefore, notAfter }: x509.X509Certificate, at: Date, graceRatio: number): boolean {
   return notAfter.getTime() - at.getTime() <= (notAfter.getTime() - notBefore.getTime()) * graceRatio
 }
 
-/** The same key under a new certificate. A certificate that cannot be read counts as near its end. */
+/**
+ * The same key under a new certificate. A certificate that cannot be read counts as near its end. A successor that would come too late
+ * is given up: it has left the bundle.
+ */
 async function renewed(options: RotationOptions, old: SecretContent, at: Date): Promise<SecretContent> {
-  return changed(old, await freshRoot(options, old, signingKeyFromPem(old.data[secretKeys.key] ?? ''), at))
+  const key = signingKeyFromPem(old.data[secretKeys.key] ?? '')
+  return withoutSuccessor(changed(old, await freshRoot(options, old, key, at)))
 }
 
 async function announced(options: RotationOptions, old: SecretContent, at: Date): Promise<SecretContent> {
@@ -127,11 +143,16 @@ function promoted(old: SecretContent, at: Date): SecretContent {
   const stillGood = certificateBlocks(old.data[secretKeys.roots] ?? '').filter(
     (pem) => new Date(parseCertificate(pem)?.notAfter ?? 0) > at,
   )
-  const { data, ...rest } = changed(old, {
-    [secretKeys.certificate]: certificate,
-    [secretKeys.key]: key,
-    [secretKeys.roots]: mergeBundles(certificate, ...stillGood),
-  })
+  return withoutSuccessor(
+    changed(old, {
+      [secretKeys.certificate]: certificate,
+      [secretKeys.key]: key,
+      [secretKeys.roots]: mergeBundles(certificate, ...stillGood),
+    }),
+  )
+}
+
+function withoutSuccessor({ data, ...rest }: SecretContent): SecretContent {
   const { [successorKeys.certificate]: _certificate, [successorKeys.key]: _key, ...kept } = data
   return { ...rest, data: kept }
 }
