@@ -1,7 +1,8 @@
 // Has another signer of the cluster certify requests, through CertificateSigningRequests that we approve.
-import { isSameBundle, mergeBundles } from '../client/index.ts'
+import { X509Certificate } from 'node:crypto'
+import { isSameBundle, mergeBundles, uriNamesOf } from '../client/index.ts'
 import { SigningError } from '../signing/errors.ts'
-import { formatGoDuration } from '../signing/go-duration.ts'
+import { grantedTtl } from '../signing/granted-ttl.ts'
 import type { CertificateAuthority, SigningRequest } from '../types.ts'
 import { chainWithRoot } from './root-selection.ts'
 import { type SignerNames, signerNameOf } from './signer-name.ts'
@@ -31,18 +32,14 @@ export interface RegistrationAuthority extends Omit<CertificateAuthority, 'sign'
 const usages = ['digital signature', 'key encipherment', 'server auth', 'client auth']
 
 export function createRegistrationAuthority(options: RegistrationAuthorityOptions): RegistrationAuthority {
-  const { signInCluster, rootsOf, defaultTtlSeconds, maxTtlSeconds, defaultSigner } = options
+  const { signInCluster, rootsOf, defaultSigner } = options
   const listeners = new Set<() => void>()
   let bundle = mergeBundles(rootsOf(defaultSigner))
 
   return {
     async sign({ csrPem, identities, validitySeconds }, requestedSigner = '') {
-      await validateRequestForSigner(csrPem, identities)
-      const expirationSeconds = validitySeconds > 0 ? validitySeconds : defaultTtlSeconds
-      if (expirationSeconds > maxTtlSeconds) {
-        const [asked, allowed] = [expirationSeconds, maxTtlSeconds].map(formatGoDuration)
-        throw new SigningError('TTL_ERROR', `requested TTL ${asked} is greater than the max allowed TTL ${allowed}`)
-      }
+      const { publicKey } = validateRequestForSigner(csrPem, identities)
+      const expirationSeconds = grantedTtl(validitySeconds, options)
       const signerName = signerNameOf(options, requestedSigner)
       let signed: string
       try {
@@ -51,6 +48,7 @@ export function createRegistrationAuthority(options: RegistrationAuthorityOption
         throw new SigningError('CERT_GEN_ERROR', `signer ${signerName} did not sign the certificate`, { cause })
       }
       const chain = chainWithRoot(signed, rootsOf(signerName))
+      checkLeaf(new X509Certificate(chain[0] ?? ''), publicKey, identities)
       const root = chain.at(-1) ?? ''
       if (signerName === defaultSigner && !isSameBundle(bundle, root)) {
         bundle = mergeBundles(root)
@@ -66,4 +64,13 @@ export function createRegistrationAuthority(options: RegistrationAuthorityOption
       return () => void listeners.delete(listener)
     },
   }
+}
+
+/** What came back must be for the key that was asked for, and name nobody but the caller. */
+function checkLeaf(leaf: X509Certificate, publicKey: Uint8Array, identities: readonly string[]): void {
+  if (!leaf.publicKey.export({ type: 'spki', format: 'der' }).equals(publicKey)) {
+    throw new SigningError('CERT_GEN_ERROR', 'the signer has certified another key')
+  }
+  const foreign = uriNamesOf(leaf).find((name) => !identities.includes(name))
+  if (foreign !== undefined) throw new SigningError('CERT_GEN_ERROR', `the signer has certified ${foreign}`)
 }

@@ -1,14 +1,17 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { makeCa, makeLeaf, makeRequest } from '../../../test/support/ca.ts'
+import { certify, makeCa, makeKeys, makeLeaf, makeRequest, signLeaf, x509 } from '../../../test/support/ca.ts'
+import { encode, tags } from '../client/der.ts'
 import { createRegistrationAuthority, type SignInCluster } from './registration-authority.ts'
+import { chainWithRoot } from './root-selection.ts'
+import { validateRequestForSigner } from './validate-csr.ts'
 
 const identity = 'spiffe://cluster.local/ns/a/sa/b'
 
 async function world() {
   const root = await makeCa({ name: 'root' })
   const intermediate = await makeCa({ name: 'int', issuer: root })
-  const leaf = await makeLeaf(intermediate, [identity])
+  const stranger = await makeLeaf(intermediate, [identity])
   const asked: Parameters<SignInCluster>[0][] = []
   const authority = createRegistrationAuthority({
     certSignerDomain: 'signers.example',
@@ -18,8 +21,24 @@ async function world() {
     rootsOf: (signerName) => (signerName === 'example.com/default' ? root.pem : ''),
     signInCluster: async (request) => {
       asked.push(request)
-      if (request.signerName.endsWith('/broken')) throw new Error('denied')
-      return request.signerName.endsWith('/leaf-only') ? leaf.pem : leaf.pem + intermediate.pem
+      const leaf = await certify(intermediate, request.csrPem)
+      switch (request.signerName) {
+        case 'signers.example/broken':
+          throw new Error('denied')
+        case 'signers.example/leaf-only':
+          return leaf
+        case 'signers.example/other-key':
+          return stranger.pem + intermediate.pem + root.pem
+        case 'signers.example/other-name': {
+          const asked = new x509.Pkcs10CertificateRequest(request.csrPem)
+          const keys = await asked.publicKey.export()
+          return (
+            (await signLeaf(intermediate, ['spiffe://cluster.local/ns/a/sa/c'], keys)) + intermediate.pem + root.pem
+          )
+        }
+        default:
+          return leaf + intermediate.pem
+      }
     },
   })
   const csrPem = await makeRequest({ key: 'ecP256', uris: [identity] })
@@ -50,4 +69,77 @@ test('what is not theirs, too long, without a root or not signed is refused', as
     message: 'failed to find root cert from either signed cert-chain or mesh config',
   })
   await assert.rejects(sign([identity], 0, 'broken'), { code: 'CERT_GEN_ERROR' })
+  await assert.rejects(sign([identity], 0, 'other-key'), { message: /another key/ })
+  await assert.rejects(sign([identity], 0, 'other-name'), {
+    message: /certified spiffe:\/\/cluster.local\/ns\/a\/sa\/c/,
+  })
+})
+
+test('a request that asks for more in any place is not passed on', async () => {
+  const requests: readonly (readonly [string, Promise<string>])[] = [
+    ['an address', makeRequest({ key: 'ecP256', uris: [identity], ips: ['10.0.0.1'] })],
+    ['a mailbox', makeRequest({ key: 'ecP256', uris: [identity], emails: ['a@b.example'] })],
+    [
+      'a key usage',
+      makeRequest({ key: 'ecP256', uris: [identity], extraExtensions: [new x509.KeyUsagesExtension(4)] }),
+    ],
+    [
+      'a second list of names',
+      requestWith(extensionsAttribute([identity]), extensionsAttribute(['spiffe://x/ns/y/sa/z'])),
+    ],
+    ['a second value of the list', requestWith(extensionsAttribute([identity], ['spiffe://x/ns/y/sa/z']))],
+    ['a password', requestWith(extensionsAttribute([identity]), new x509.ChallengePasswordAttribute('secret'))],
+    ['a unit', makeRequest({ key: 'ecP256', uris: [identity], subject: { OU: '' } })],
+  ]
+  for (const [what, csrPem] of requests) {
+    const pem = await csrPem
+    assert.throws(
+      () => validateRequestForSigner(pem, [identity, 'a@b.example', '10.0.0.1']),
+      { code: 'CSR_ERROR' },
+      what,
+    )
+  }
+  const plain = await requestWith(extensionsAttribute([identity]))
+  assert.ok(validateRequestForSigner(plain, [identity]))
+})
+
+function extensionsAttribute(...values: readonly (readonly string[])[]): x509.Attribute {
+  const lists = values.map((uris) => {
+    const names = new x509.SubjectAlternativeNameExtension(uris.map((value) => ({ type: 'url' as const, value })))
+    return new Uint8Array(encode(tags.sequence, Buffer.from(names.rawData))).buffer
+  })
+  return new x509.Attribute('1.2.840.113549.1.9.14', lists)
+}
+
+async function requestWith(...attributes: readonly x509.Attribute[]): Promise<string> {
+  const keys = await makeKeys('ecP256')
+  const signingAlgorithm = { name: 'ECDSA', hash: 'SHA-256' }
+  const request = await x509.Pkcs10CertificateRequestGenerator.create({
+    keys,
+    signingAlgorithm,
+    attributes: [...attributes],
+  })
+  return request.toString('pem')
+}
+
+test('a chain is accepted from a leaf up, over certificates that are valid', async () => {
+  const past = { notBefore: new Date(Date.now() - 2000_000), notAfter: new Date(Date.now() - 1000_000) }
+  const root = await makeCa({ name: 'root' })
+  const [good, ended] = [
+    await makeCa({ name: 'int', issuer: root }),
+    await makeCa({ name: 'old', issuer: root, ...past }),
+  ]
+  const oldRoot = await makeCa({ name: 'old root', ...past })
+  const leafOf = async (...made: Parameters<typeof makeLeaf>) => (await makeLeaf(...made)).pem
+  const leaf = await leafOf(good, [identity])
+  assert.equal(chainWithRoot(leaf + good.pem, root.pem).length, 3)
+  const refused: readonly (readonly [string, string, string])[] = [
+    ['the wrong way round', good.pem + leaf, root.pem],
+    ['an intermediate that has ended', (await leafOf(ended, [identity])) + ended.pem, root.pem],
+    ['a leaf that has ended', (await leafOf(good, [identity], past)) + good.pem, root.pem],
+    ['a root that has ended', await leafOf(oldRoot, [identity]), oldRoot.pem],
+    ['a root that has ended in the chain', (await leafOf(oldRoot, [identity])) + oldRoot.pem, ''],
+  ]
+  for (const [what, chain, roots] of refused)
+    assert.throws(() => chainWithRoot(chain, roots), { code: 'CSR_ERROR' }, what)
 })

@@ -5,9 +5,10 @@ import { SigningError } from '../signing/errors.ts'
 
 /**
  * The chain with its root last: the mesh's configured roots (which may hold intermediates) when there are any, else the last
- * certificate of the chain itself if it is a CA. Throws a SigningError (CSR_ERROR) when the leaf does not lead to that root.
+ * certificate of the chain itself if it is a CA. Throws a SigningError (CSR_ERROR) when the leaf does not lead to that root over
+ * certificates that are valid at the time.
  */
-export function chainWithRoot(chainPem: string, meshRootPem: string): readonly string[] {
+export function chainWithRoot(chainPem: string, meshRootPem: string, at: Date = new Date()): readonly string[] {
   const chain = certificateBlocks(chainPem)
   const meshRoots = certificateBlocks(meshRootPem)
   const last = chain.at(-1)
@@ -16,19 +17,24 @@ export function chainWithRoot(chainPem: string, meshRootPem: string): readonly s
   const isOwnRoot = chain.length > 1 && parsed.at(-1)?.ca === true
   if (meshRoots.length === 0) {
     if (!isOwnRoot) throw refusal('failed to find root cert from either signed cert-chain or mesh config')
-    checkPath(parsed.slice(0, -1), [new X509Certificate(last)])
+    checkPath(parsed.slice(0, -1), [new X509Certificate(last)], at)
     return chain
   }
   checkPath(
     parsed,
     meshRoots.map((pem) => new X509Certificate(pem)),
+    at,
   )
   return meshRoots.length === 1 && meshRoots[0] === last ? chain : [...chain, meshRoots.join('')]
 }
 
-/** The leaf must lead to a self-signed root of the bundle, over the chain and what else the bundle holds. */
-function checkPath(chain: readonly X509Certificate[], bundle: readonly X509Certificate[]): void {
-  const issuers = [...chain.slice(1), ...bundle]
+/** The leaf must lead to a certificate of the bundle, over the chain. */
+function checkPath(chain: readonly X509Certificate[], roots: readonly X509Certificate[], at: Date): void {
+  const isValid = (one: X509Certificate): boolean => one.validFromDate <= at && one.validToDate > at
+  const bundle = roots.filter(isValid)
+  const issuers = [...chain.slice(1).filter(isValid), ...bundle]
+  if (chain[0] !== undefined && !isValid(chain[0])) throw refusal('the signed certificate is not valid now')
+  if (chain[0]?.ca) throw refusal('the signed certificate is an authority')
   const path: X509Certificate[] = []
   let current: X509Certificate | undefined = chain[0]
   while (current !== undefined && path.length <= issuers.length) {
