@@ -25,8 +25,6 @@ type Call = ServerReadableStream<ca.IstioCertificateRequest, ca.IstioCertificate
 
 /** How long the message of a caller may take to come in. */
 const longestReadMs = 10_000
-/** Far more than a request with a large RSA key takes. */
-const mostCsrLength = 64 * 1024
 
 /** `requestOf` tells who is at the other end of a call, as requestOfCall does. */
 export function bindCertificateService(
@@ -58,9 +56,6 @@ export function bindCertificateService(
 
 function messageOf({ csr, validityDuration, metadata }: ca.IstioCertificateRequest): CertificateRequestMessage {
   const textOf = (value: unknown): string => (typeof value === 'string' ? value : '')
-  if (csr.length > mostCsrLength) {
-    throw new CertificateRefusal(status.INVALID_ARGUMENT, `CSR signing error (more than ${mostCsrLength} characters)`)
-  }
   return {
     csr,
     validitySeconds: Number(validityDuration),

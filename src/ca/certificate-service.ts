@@ -60,6 +60,9 @@ export interface CertificateService {
   ): Promise<readonly string[]>
 }
 
+/** Of SPIFFE identities (SPIFFE-ID, section 2.3), and enough for the names of signers. */
+const longestName = 2048
+
 export function createCertificateService(options: CertificateServiceOptions): CertificateService {
   const { authority, authenticators, metrics, audit, maxConcurrent = 500 } = options
   const nobody = createRefusalLog(audit)
@@ -116,12 +119,13 @@ export function createCertificateService(options: CertificateServiceOptions): Ce
       return [impersonated]
     } catch (cause) {
       metrics.authenticationFailures.inc()
-      refused(caller, request, cause, { requested: impersonated })
+      refused(caller, request, cause, { requested: shortened(impersonated) })
       throw new CertificateRefusal(status.UNAUTHENTICATED, 'request impersonation authentication failure', { cause })
     }
   }
 
   function authorizeImpersonation(caller: Caller, impersonated: string, clusterId: string): void {
+    if (impersonated.length > longestName) throw new Error(`an identity of more than ${longestName} characters`)
     if (caller.kubernetes === undefined) throw new Error('the caller has no Kubernetes token')
     const authorize = options.nodeAuthorizerOf(clusterId)
     if (authorize === undefined) throw new Error(`no node authorizer for cluster ${clusterId}`)
@@ -135,6 +139,9 @@ export function createCertificateService(options: CertificateServiceOptions): Ce
     request: AuthenticationRequest,
   ): Promise<readonly string[]> {
     try {
+      if (requestedSigner.length > longestName) {
+        throw new SigningError('CERT_GEN_ERROR', `a signer's name of more than ${longestName} characters`)
+      }
       return await authority.sign(signing, requestedSigner)
     } catch (cause) {
       const { code } = cause instanceof SigningError ? cause : new SigningError('CERT_GEN_ERROR', '')
@@ -158,7 +165,7 @@ export function createCertificateService(options: CertificateServiceOptions): Ce
       peer: request.peerAddress,
       caller: caller.identities.join(' '),
       ...fields,
-      reason: cause instanceof Error ? cause.message : String(cause),
+      reason: reasonOf(cause),
     })
   }
 
@@ -181,4 +188,15 @@ export function createCertificateService(options: CertificateServiceOptions): Ce
   }
 
   return { createCertificate }
+}
+
+function shortened(text: string): string {
+  return text.length > longestName ? `${text.slice(0, 100)}…` : text
+}
+
+/** What happened, and why, as far as it is known: for the log. */
+function reasonOf(error: unknown): string {
+  if (!(error instanceof Error)) return String(error)
+  const cause = error.cause === undefined ? '' : reasonOf(error.cause)
+  return error.message.includes(cause) ? error.message : `${error.message}: ${cause}`
 }

@@ -1,6 +1,6 @@
 // May this node proxy have the certificate of that workload? Only if the workload runs on the proxy's own node.
 import { buildSpiffe, canonicalTrustDomain, parseSpiffe, type SpiffeIdentity } from './client/index.ts'
-import type { PodLookup } from './pod-index.ts'
+import type { PodLookup, PodView } from './pod-index.ts'
 import type { Caller } from './types.ts'
 
 export interface ImpersonationRequest {
@@ -41,8 +41,7 @@ export function createNodeAuthorizer({
     }
     const node = nodeOfCaller(pods, caller)
     for (const pod of pods.on(node, identity.namespace, identity.serviceAccount)) {
-      // A pod that has ended needs no certificate.
-      if (pod.phase !== 'Failed' && pod.phase !== 'Succeeded') return
+      if (!hasEnded(pod)) return
     }
     throw new ImpersonationError(
       `no instances of ${identity.namespace}/${identity.serviceAccount} found on node ${node}`,
@@ -74,8 +73,14 @@ function nodeOfCaller(pods: PodLookup, caller: ImpersonationRequest['caller']): 
   if (pod.serviceAccount !== serviceAccount) {
     throw new ImpersonationError('pod found, but ServiceAccount does not match')
   }
+  if (hasEnded(pod)) throw new ImpersonationError(`pod ${namespace}/${podName} has ended`)
   if (pod.node === '') throw new ImpersonationError(`pod ${namespace}/${podName} is not scheduled`)
   return pod.node
+}
+
+/** Nothing of a pod that has ended needs a certificate. */
+function hasEnded({ phase }: PodView): boolean {
+  return phase === 'Failed' || phase === 'Succeeded'
 }
 
 /** Parses a comma list of `namespace/serviceaccount`; other entries are left out and told of. */

@@ -1,8 +1,9 @@
 // `lateen discovery`: the control plane.
 import { availableParallelism } from 'node:os'
 import { Command } from 'commander'
+import { takeLibraryLog } from '../grpc/index.ts'
 import { type DiscoveryFlags, readSettings, runDiscovery } from '../istiod/index.ts'
-import { createLogging, formatJson, formatPlain } from '../observability/index.ts'
+import { createLogging, createRefusalLog, formatJson, formatPlain } from '../observability/index.ts'
 import { readOutputLevels } from './output-levels.ts'
 import { packageVersion } from './version.ts'
 
@@ -64,6 +65,8 @@ async function run(flags: Flags): Promise<void> {
       ? {}
       : { filter: readOutputLevels('--log_output_level', flags.log_output_level) }),
   })
+  const grpcLine = createRefusalLog(logging.scope('grpc'))
+  takeLibraryLog((line) => grpcLine(line, {}))
   const stop = new AbortController()
   process.once('SIGTERM', () => stop.abort())
   process.once('SIGINT', () => {

@@ -1,2 +1,3 @@
-// What channels of grpc-js lack, for the clients of the control plane. In: channel credentials; out: the same, with an end to every handshake.
+// What grpc-js lacks: channel credentials with an end to every handshake, and log lines without the secrets of callers.
 export { AbandonableCredentials } from './abandonable-credentials.ts'
+export { takeLibraryLog } from './library-log.ts'

@@ -56,6 +56,7 @@ function namespaceOf(identity: string): string[] {
 function requestOf(request: IncomingMessage): AuthenticationRequest {
   return {
     peerAddress: `${request.socket.remoteAddress ?? ''}:${request.socket.remotePort ?? 0}`,
+    isHttp: true,
     header: (name) => [request.headers[name] ?? []].flat(),
   }
 }

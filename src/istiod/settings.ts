@@ -150,6 +150,7 @@ export function readSettings(
   const namespace = flags.namespace ?? (env.POD_NAMESPACE || 'istio-system')
   const revision = flags.revision || env.REVISION || 'default'
   const clusterId = flags.clusterID ?? (env.CLUSTER_ID || 'Kubernetes')
+  const maxWorkloadTtlSeconds = read.duration('MAX_WORKLOAD_CERT_TTL', 90 * day * 1000) / 1000
   const connectionAge = flags.keepaliveMaxServerConnectionAge
   return {
     kubeconfig: flags.kubeconfig,
@@ -214,8 +215,12 @@ export function readSettings(
     caDir: env.ROOT_CA_DIR || './etc/cacerts',
     caTtlSeconds: read.duration('CITADEL_SELF_SIGNED_CA_CERT_TTL', 3650 * day * 1000) / 1000,
     caRsaBits: read.number('CITADEL_SELF_SIGNED_CA_RSA_KEY_SIZE', 2048),
-    defaultWorkloadTtlSeconds: read.duration('DEFAULT_WORKLOAD_CERT_TTL', day * 1000) / 1000,
-    maxWorkloadTtlSeconds: read.duration('MAX_WORKLOAD_CERT_TTL', 90 * day * 1000) / 1000,
+    // Whoever lowers the maximum means those that ask for nothing, too.
+    defaultWorkloadTtlSeconds: Math.min(
+      read.duration('DEFAULT_WORKLOAD_CERT_TTL', day * 1000) / 1000,
+      maxWorkloadTtlSeconds,
+    ),
+    maxWorkloadTtlSeconds,
     leaderElection: read.flag('ENABLE_LEADER_ELECTION', true),
     writeStatus: read.flag('AMBIENT_ENABLE_STATUS', true),
     registration: {

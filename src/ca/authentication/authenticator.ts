@@ -13,6 +13,8 @@ export interface AuthenticationRequest {
   /** `ip:port` of the peer, empty when unknown. */
   readonly peerAddress: string
   readonly peerAuthentication?: PeerAuthentication
+  /** Of an HTTP request, not a gRPC call: the token may come with the scheme `Istio`, too. */
+  readonly isHttp?: boolean
   /** All values of a header; the name is in lower case. */
   header(name: string): readonly string[]
   /** Told once the caller has proved who it is. */
@@ -64,8 +66,9 @@ export async function authenticate(
 
 /** The bearer token among the values of the authorization header. Throws an AuthenticationError. */
 export function bearerToken(request: AuthenticationRequest): string {
+  const pattern = request.isHttp === true ? /^(?:Bearer|Istio) (.+)$/ : /^Bearer (.+)$/
   for (const value of request.header('authorization')) {
-    const token = /^Bearer (.+)$/.exec(value)?.[1]?.trim()
+    const token = pattern.exec(value)?.[1]?.trim()
     if (token !== undefined && token !== '') return token
   }
   throw new AuthenticationError('no bearer token exists in HTTP authorization header')

@@ -42,7 +42,8 @@ export function createKubernetesTokenAuthenticator(options: KubernetesTokenOptio
         const identity = buildSpiffe({ trustDomain: trustDomain(), ...account })
         return { identities: [identity], kubernetes: account, source: 'jwt' }
       } catch (cause) {
-        const why = cause instanceof Error ? cause.message : String(cause)
+        // An API server may say again what it was sent.
+        const why = (cause instanceof Error ? cause.message : String(cause)).replaceAll(token, '…')
         throw new AuthenticationError(`failed to validate the JWT from cluster "${clusterId}": ${why}`, { cause })
       }
     },

@@ -1,5 +1,5 @@
 // Callers known by a token of an OpenID Connect issuer.
-import { createRemoteJWKSet, type JWTVerifyGetKey, jwtVerify } from 'jose'
+import { createRemoteJWKSet, errors, type JWTVerifyGetKey, type JWTVerifyOptions, jwtVerify } from 'jose'
 import { buildSpiffe } from '../client/index.ts'
 import { AuthenticationError, type Authenticator, bearerToken } from './authenticator.ts'
 import { serviceAccountOfSubject } from './service-account.ts'
@@ -48,8 +48,13 @@ export interface OidcOptions {
 /** Symmetric algorithms are left out: our side must never share a secret with an issuer. */
 const algorithms = ['RS256', 'RS384', 'RS512', 'PS256', 'PS384', 'PS512', 'ES256', 'ES384', 'ES512', 'EdDSA', 'Ed25519']
 
-export function createOidcAuthenticator({ rule, trustDomain, keys: givenKeys }: OidcOptions): Authenticator {
-  let keys = givenKeys
+export function createOidcAuthenticator({ rule, trustDomain, keys = keysOf(rule) }: OidcOptions): Authenticator {
+  const options = {
+    issuer: rule.issuer,
+    audience: [...rule.audiences],
+    algorithms,
+    requiredClaims: ['exp', 'sub'],
+  }
 
   return {
     name: 'JwtAuthenticator',
@@ -66,14 +71,8 @@ export function createOidcAuthenticator({ rule, trustDomain, keys: givenKeys }: 
 
   async function verifiedSubject(token: string): Promise<string> {
     try {
-      keys ??= createRemoteJWKSet(new URL(rule.jwksUri ?? (await discoverKeys(rule.issuer))))
-      const { payload } = await jwtVerify(token, keys, {
-        issuer: rule.issuer,
-        audience: [...rule.audiences],
-        algorithms,
-        requiredClaims: ['exp', 'sub'],
-      })
-      return payload.sub ?? ''
+      const { sub } = await verifiedPayload(token, keys, options)
+      return sub ?? ''
     } catch (cause) {
       throw new AuthenticationError(
         `failed to verify the JWT token: ${cause instanceof Error ? cause.message : cause}`,
@@ -83,9 +82,60 @@ export function createOidcAuthenticator({ rule, trustDomain, keys: givenKeys }: 
   }
 }
 
+async function verifiedPayload(token: string, keys: JWTVerifyGetKey, options: JWTVerifyOptions) {
+  try {
+    return (await jwtVerify(token, keys, options)).payload
+  } catch (error) {
+    if (!(error instanceof errors.JWKSMultipleMatchingKeys)) throw error
+    // A token need not say which of the issuer's keys has signed it.
+    for await (const key of error) {
+      try {
+        return (await jwtVerify(token, key, options)).payload
+      } catch (cause) {
+        if (!(cause instanceof errors.JWSSignatureVerificationFailed)) throw cause
+      }
+    }
+    throw new errors.JWSSignatureVerificationFailed()
+  }
+}
+
+const discoveryPauseMs = 10_000
+
+/**
+ * The keys that the issuer publishes. Their address is looked up when the first token wants them; when that fails, tokens have to wait a
+ * while for the next try, so that those who send some cannot have us ask the issuer all the time.
+ */
+function keysOf({ issuer, jwksUri }: JwtRule): JWTVerifyGetKey {
+  let keys: Promise<JWTVerifyGetKey> | undefined
+  let triedAt = Number.NEGATIVE_INFINITY
+  const find = async () => createRemoteJWKSet(keyAddress(jwksUri ?? (await discoverKeys(issuer))))
+  return async (header, token) => {
+    if (keys === undefined || performance.now() - triedAt > discoveryPauseMs) {
+      triedAt = performance.now()
+      const tried = find()
+      keys = tried
+      tried.then(
+        () => {
+          triedAt = Number.POSITIVE_INFINITY
+        },
+        () => {},
+      )
+    }
+    return (await keys)(header, token)
+  }
+}
+
+/** Whoever can change the keys on their way to us could be anybody. */
+function keyAddress(text: string): URL {
+  const url = URL.parse(text)
+  const isHere = url !== null && /^(localhost|127\.\d+\.\d+\.\d+|\[::1\])$/.test(url.hostname)
+  if (url?.protocol === 'https:' || (url?.protocol === 'http:' && isHere)) return url
+  throw new Error(`${text}: expected an https address of keys`)
+}
+
 async function discoverKeys(issuer: string): Promise<string> {
   const address = `${issuer.replace(/\/$/, '')}/.well-known/openid-configuration`
-  const response = await fetch(address, { signal: AbortSignal.timeout(10_000), redirect: 'error' })
+  const response = await fetch(keyAddress(address), { signal: AbortSignal.timeout(10_000), redirect: 'error' })
   if (!response.ok) throw new Error(`${address}: status ${response.status}`)
   const configuration = (await response.json()) as Readonly<Record<string, unknown>>
   if (configuration.issuer !== issuer) throw new Error(`${address}: is of another issuer`)

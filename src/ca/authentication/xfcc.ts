@@ -1,6 +1,7 @@
 // Callers behind a trusted gateway, known by the client certificate that the gateway saw (x-forwarded-client-cert).
 import { BlockList, isIP } from 'node:net'
 import { AuthenticationError, type Authenticator } from './authenticator.ts'
+import { commonNamesOf } from './subject-name.ts'
 
 export interface XfccOptions {
   /** Networks of the gateways; an address without a prefix length is a host. */
@@ -37,11 +38,11 @@ export function trustOfPeers({ trustedCidrs, trustsLoopback }: XfccOptions): (pe
     trusted.addAddress('::1', 'ipv6')
   }
   for (const cidr of trustedCidrs.map((text) => text.trim()).filter((text) => text !== '')) {
-    const [address = '', length] = cidr.split('/')
+    const [address = '', length, ...more] = cidr.split('/')
     const family = isIP(address)
     const longest = family === 6 ? 128 : 32
     const prefix = length === undefined ? longest : /^\d+$/.test(length) ? Number(length) : Number.NaN
-    if (family === 0 || !(prefix <= longest)) {
+    if (family === 0 || address.includes('%') || more.length > 0 || !(prefix <= longest)) {
       throw new Error(`trusted gateway '${cidr}': expected an IP address or a CIDR`)
     }
     trusted.addSubnet(address, prefix, family === 6 ? 'ipv6' : 'ipv4')
@@ -66,18 +67,13 @@ export function identitiesOfXfcc(header: string): string[] {
       if (value === '') continue
       if (key === 'uri') found.uri.push(value)
       else if (key === 'dns') found.dns.push(value)
-      else if (key === 'subject') found.cn.push(...commonNameOf(value))
+      else if (key === 'subject') found.cn.push(...commonNamesOf(value))
       else if (!['by', 'hash', 'cert', 'chain'].includes(key)) {
         throw new AuthenticationError(`error in parsing xfcc header: unknown key ${JSON.stringify(key)}`)
       }
     }
     return [...found.uri, ...found.dns, ...found.cn]
   })
-}
-
-function commonNameOf(subject: string): string[] {
-  const name = /(?:^|[,/])\s*CN=((?:\\.|[^,/\\])*)/i.exec(subject)?.[1]?.replace(/\\(.)/g, '$1').trim()
-  return name === undefined || name === '' ? [] : [name]
 }
 
 function splitOutsideQuotes(text: string, separator: string): string[] {
@@ -97,8 +93,12 @@ function splitOutsideQuotes(text: string, separator: string): string[] {
   return parts
 }
 
+/** Proxies escape quotes, and nothing else: other backslashes belong to the value. */
 function unquote(value: string): string {
-  return value.startsWith('"') && value.endsWith('"') && value.length >= 2
-    ? value.slice(1, -1).replace(/\\(.)/g, '$1')
-    : value
+  if (!value.includes('"')) return value
+  const inside = /^"((?:[^"\\]|\\.)*)"$/s.exec(value)?.[1]
+  if (inside === undefined) {
+    throw new AuthenticationError(`error in parsing xfcc header: quotes inside of ${JSON.stringify(value)}`)
+  }
+  return inside.replaceAll('\\"', '"')
 }
