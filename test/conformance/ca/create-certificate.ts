@@ -22,6 +22,7 @@ import { createMetricsRegistry, silentLogging } from '../../../src/observability
 import { ca } from '../../../src/proto/index.ts'
 import { makeCa, makeRequest, type TestCa, type TestKey, x509 } from '../../support/ca.ts'
 import { type Expected, type Input, list, secondsOf, text } from './data.ts'
+import { extensionsOf } from './extensions.ts'
 import { kubernetesCallerOf, podsOf } from './pods.ts'
 
 type Fields = Readonly<Record<string, unknown>>
@@ -166,14 +167,22 @@ async function messageOf(request: Fields): Promise<ca.IstioCertificateRequest> {
           key: text(csr.key) as TestKey,
           uris: list(csr.uris),
           dns: list(csr.dns),
+          ips: list(csr.ips),
+          emails: list(csr.emails),
+          extraExtensions: extensionsOf(list(csr.extensions)),
           subject: (csr.subject ?? {}) as Readonly<Record<string, string>>,
           isBroken: csr.signature === 'broken',
         })
   return create(ca.IstioCertificateRequestSchema, {
     csr: pem,
-    validityDuration: BigInt(secondsOf(text(request.validityDuration))),
+    validityDuration: wholeSeconds(text(request.validityDuration)),
     ...(request.metadata === undefined ? {} : { metadata: request.metadata as Record<string, string> }),
   })
+}
+
+/** A number of seconds is taken as it is, however large. */
+function wholeSeconds(duration: string): bigint {
+  return /^-?\d+$/.test(duration) ? BigInt(duration) : BigInt(Math.trunc(secondsOf(duration)))
 }
 
 function call(client: Client, message: ca.IstioCertificateRequest, headers: Fields): Promise<Answer> {

@@ -43,12 +43,13 @@ export function assertOutcome(actual: unknown, expected: unknown): void {
   } else assert.deepEqual(actual, expected)
 }
 
-const unitSeconds: Readonly<Record<string, number>> = { h: 3600, m: 60, s: 1 }
+const unitSeconds: Readonly<Record<string, number>> = { d: 86_400, h: 3600, m: 60, s: 1, ms: 1e-3 }
 
-/** Seconds of a duration such as `-1h30m`. */
+/** Seconds of a duration such as `-1h30m`, or of a number of them. */
 export function secondsOf(duration: string): number {
   const sign = duration.startsWith('-') ? -1 : 1
-  return [...duration.matchAll(/([\d.]+)([hms])/g)].reduce(
+  if (/^-?\d+$/.test(duration)) return Number(duration)
+  return [...duration.matchAll(/([\d.]+)(ms|[dhms])/g)].reduce(
     (sum, [, amount, unit]) => sum + sign * Number(amount) * (unitSeconds[unit ?? ''] ?? Number.NaN),
     0,
   )

@@ -16,6 +16,7 @@ import {
 import { makeCa, makeLeaf, makeRequest, x509 } from '../../support/ca.ts'
 import { memorySecretStore } from '../../support/secret-store.ts'
 import { assertOutcome, list, outcomeOf, type RunTable, secondsOf, text } from './data.ts'
+import { extensionsOf } from './extensions.ts'
 
 type Fields = Readonly<Record<string, unknown>>
 
@@ -118,16 +119,17 @@ const rootRotation: RunTable = async (row, expectedResult, input) => {
 
 const raValidateCSR: RunTable = async (row, expected, input) => {
   const csr = row.csr as Fields
-  const extraExtensions = list(csr.extensions).map(() => new x509.BasicConstraintsExtension(false))
   const csrPem = await makeRequest({
     key: 'ecP256',
     uris: list(csr.uris),
     dns: list(csr.dns),
+    ips: list(csr.ips),
+    emails: list(csr.emails),
     subject: (csr.subject ?? {}) as Readonly<Record<string, string>>,
-    extraExtensions,
+    extraExtensions: extensionsOf(list(csr.extensions)),
   })
   const outcome = await outcomeOf(async () => {
-    await validateRequestForSigner(csrPem, list(input.callerIdentities))
+    validateRequestForSigner(csrPem, list(input.callerIdentities))
     return true
   })
   assert.equal(outcome === true, expected)
