@@ -1,13 +1,7 @@
 // Tunnels that arrive for the pod: the peer is verified, each CONNECT decided, authorized and carried to the application.
 import type { X509Certificate } from 'node:crypto'
 import type { Socket } from 'node:net'
-import {
-  expectTrustDomain,
-  serveTunnels,
-  type TlsCredentials,
-  type TunnelRequest,
-  type TunnelServerConnection,
-} from '../../hbone/index.ts'
+import { expectTrustDomain, serveTunnels, type TunnelRequest, type TunnelServerConnection } from '../../hbone/index.ts'
 import {
   decideInbound,
   encodeProxyHeader,
@@ -25,7 +19,7 @@ import { connectApplication } from './connect-application.ts'
 import { decide } from './decide.ts'
 import { describeFailure } from './errors.ts'
 import { forward } from './forward.ts'
-import { credentialsOf, illegalPorts, type PodContext, peerCheck, servedIdentity } from './pod-context.ts'
+import { illegalPorts, type PodContext, servedIdentity, tunnelOptions } from './pod-context.ts'
 import { watchPaused } from './sockets.ts'
 import { onStop } from './stop-listeners.ts'
 
@@ -54,31 +48,19 @@ export async function serveInbound(context: PodContext, socket: Socket, options:
     const wait = { timeoutMs: context.options.localWorkloadTimeoutMs, signal: gone.signal }
     const local = await services.state.waitForLocalWorkload(context.pod, wait)
     const identity = servedIdentity(context, local)
-    const credentials: TlsCredentials = await credentialsOf(context, identity)
+    const check = expectTrustDomain(identity.trustDomain)
+    const made = await tunnelOptions(context, identity, 'destination', check)
     endWatch()
-    const { http2, allowTls12, groups } = context.options
-    const connection = await serveTunnels(
-      socket,
-      {
-        http2,
-        tls: {
-          credentials,
-          checkPeer: peerCheck(context, 'destination', expectTrustDomain(identity.trustDomain)),
-          allowTls12,
-          ...(groups === undefined ? {} : { groups }),
-        },
-      },
-      (request, { peer }) => {
-        const peerIdentity = peer.spiffeIds.map(parseSpiffeId).find((identity) => identity !== undefined)
-        void serveRequest(context, request, {
-          from,
-          to,
-          peerIdentity,
-          peerChain: peer.chain,
-          preserveSource: options.preserveSource,
-        })
-      },
-    )
+    const connection = await serveTunnels(socket, made, (request, { peer }) => {
+      const peerIdentity = peer.spiffeIds.map(parseSpiffeId).find((identity) => identity !== undefined)
+      void serveRequest(context, request, {
+        from,
+        to,
+        peerIdentity,
+        peerChain: peer.chain,
+        preserveSource: options.preserveSource,
+      })
+    })
     options.onConnection(connection)
   } catch (error) {
     socket.destroy()

@@ -1,5 +1,5 @@
 // What the handlers of one pod's connections share.
-import type { PeerCheck, TlsCredentials, TunnelPool } from '../../hbone/index.ts'
+import type { Http2Options, PeerCheck, TlsCredentials, TlsOptions, TunnelPool } from '../../hbone/index.ts'
 import type { NetworkNamespace } from '../../linux/index.ts'
 import { identityOf } from '../decisions/index.ts'
 import type { Identity, PodInfo, Workload } from '../model.ts'
@@ -36,7 +36,7 @@ export function servedIdentity({ options }: Pick<PodContext, 'options'>, local: 
   return identityOf(trustDomain === undefined ? local : { ...local, trustDomain })
 }
 
-export async function credentialsOf(context: PodContext, identity: Identity): Promise<TlsCredentials> {
+async function credentialsOf(context: PodContext, identity: Identity): Promise<TlsCredentials> {
   try {
     return await context.services.credentials(identity)
   } catch (error) {
@@ -45,8 +45,24 @@ export async function credentialsOf(context: PodContext, identity: Identity): Pr
   }
 }
 
+/**
+ * What a tunnel connection is made with in this identity; the peer is checked for revocation, then by `check`. Rejects with a
+ * ConnectionError when there is no certificate for the identity.
+ */
+export async function tunnelOptions(
+  context: PodContext,
+  identity: Identity,
+  reporter: Reporter,
+  check: PeerCheck,
+): Promise<{ readonly http2: Http2Options; readonly tls: TlsOptions }> {
+  const { http2, allowTls12, groups } = context.options
+  const credentials = await credentialsOf(context, identity)
+  const checkPeer = peerCheck(context, reporter, check)
+  return { http2, tls: { credentials, checkPeer, allowTls12, ...(groups === undefined ? {} : { groups }) } }
+}
+
 /** A check of the peer's identity, with revocation before it. */
-export function peerCheck({ services }: PodContext, reporter: Reporter, check: PeerCheck): PeerCheck {
+function peerCheck({ services }: PodContext, reporter: Reporter, check: PeerCheck): PeerCheck {
   return (peer) => {
     const revoked = services.revocations?.check(peer.chain)
     if (revoked === undefined) return check(peer)

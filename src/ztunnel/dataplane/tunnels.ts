@@ -6,7 +6,7 @@ import type { Identity, SocketAddress, Workload } from '../model.ts'
 import { formatAddress } from '../state/address.ts'
 import { errorTexts } from '../telemetry/index.ts'
 import { ConnectionError } from './errors.ts'
-import { connectOptions, credentialsOf, type PodContext, peerCheck } from './pod-context.ts'
+import { connectOptions, type PodContext, tunnelOptions } from './pod-context.ts'
 import { connectTcp, isTimeout } from './sockets.ts'
 
 export interface TunnelTarget {
@@ -30,27 +30,23 @@ export function openTunnel(context: PodContext, target: TunnelTarget, signal: Ab
   )
 }
 
+const optionsOf = (context: PodContext, target: Pick<TunnelTarget, 'source' | 'expectedIdentities'>) =>
+  tunnelOptions(context, identityOf(target.source), 'source', expectOneOf(target.expectedIdentities))
+
 async function openConnection(
   context: PodContext,
   target: TunnelTarget,
   signal: AbortSignal,
 ): Promise<TunnelConnection> {
-  const credentials = await credentialsOf(context, identityOf(target.source))
+  const options = await optionsOf(context, target)
   const socket = await connectTcp(target.to, connectOptions(context), signal).catch((error: unknown) => {
     if (!isTimeout(error)) throw error
     throw new ConnectionError('NETWORK_POLICY', errorTexts.hboneConnectTimeout('deadline has elapsed'))
   })
-  const { http2, allowTls12, groups } = context.options
   const connection = await openTunnelConnection(
     socket,
     {
-      http2,
-      tls: {
-        credentials,
-        checkPeer: peerCheck(context, 'source', expectOneOf(target.expectedIdentities)),
-        allowTls12,
-        ...(groups === undefined ? {} : { groups }),
-      },
+      ...options,
       onPingTimeout: () => context.services.log.warn('HBONE ping timeout/error', { peer: formatAddress(target.to) }),
     },
     signal,
@@ -81,21 +77,8 @@ export async function openInnerTunnel(
   target: Pick<TunnelTarget, 'source' | 'authority' | 'headers' | 'expectedIdentities'>,
   signal: AbortSignal,
 ): Promise<InnerTunnel> {
-  const credentials = await credentialsOf(context, identityOf(target.source))
-  const { http2, allowTls12, groups } = context.options
-  const connection = await openTunnelConnection(
-    carrier.stream,
-    {
-      http2,
-      tls: {
-        credentials,
-        checkPeer: peerCheck(context, 'source', expectOneOf(target.expectedIdentities)),
-        allowTls12,
-        ...(groups === undefined ? {} : { groups }),
-      },
-    },
-    signal,
-  )
+  const options = await optionsOf(context, target)
+  const connection = await openTunnelConnection(carrier.stream, options, signal)
   try {
     const tunnel = await connection.connect({ authority: target.authority, headers: target.headers }, signal)
     refuseRevoked(context, connection)

@@ -11,8 +11,7 @@ import {
   sourcePeer,
 } from './facts.ts'
 
-export const trafficLabelNames = [
-  'reporter',
+export const sourceLabelNames = [
   'source_workload',
   'source_canonical_service',
   'source_canonical_revision',
@@ -21,6 +20,11 @@ export const trafficLabelNames = [
   'source_app',
   'source_version',
   'source_cluster',
+] as const
+
+export const trafficLabelNames = [
+  'reporter',
+  ...sourceLabelNames,
   'destination_service',
   'destination_service_namespace',
   'destination_service_name',
@@ -72,17 +76,6 @@ export function trafficLabels(facts: ConnectionFacts, flag: ResponseFlag | '-'):
     destination_zone: place(destination?.zone),
   }
 }
-
-export const sourceLabelNames = [
-  'source_workload',
-  'source_canonical_service',
-  'source_canonical_revision',
-  'source_workload_namespace',
-  'source_principal',
-  'source_app',
-  'source_version',
-  'source_cluster',
-] as const
 
 export function sourceLabels(
   source: Peer | undefined,
