@@ -25,6 +25,7 @@ import type {
 } from '../../api/index.ts'
 import type { Graph, InputCollection, InputSingleton } from '../../collections/index.ts'
 import type { AmbientMeshNetworks } from './network-plan.ts'
+import { withoutNulls } from './nulls.ts'
 
 export type Pod = KubeObject<PodSpec, PodStatus>
 export type Service = KubeObject<ServiceSpec, ServiceStatus>
@@ -48,6 +49,8 @@ export const ambientKinds = {
 } as const
 
 export type AmbientKind = keyof typeof ambientKinds
+
+const policies: ReadonlySet<AmbientKind> = new Set(['authorizationPolicies', 'peerAuthentications'])
 
 export interface AmbientObjects {
   readonly namespaces: Namespace
@@ -142,7 +145,11 @@ export function createAmbientInputs(graph: Graph): AmbientInputs {
   const feed = <K extends AmbientKind>(cluster: string, kind: K): ObjectFeed<AmbientObjects[K]> => {
     const collection: InputCollection<InCluster<AmbientObjects[K]>> = collections[kind]
     const put = (object: AmbientObjects[K]): void =>
-      collection.set(objectKey(cluster, object.metadata.namespace, object.metadata.name), { cluster, object })
+      collection.set(objectKey(cluster, object.metadata.namespace, object.metadata.name), {
+        cluster,
+        // What cannot be read of a policy must close it: it is taken as it is written.
+        object: policies.has(kind) ? object : withoutNulls(object),
+      })
     return {
       set: put,
       delete: ({ namespace, name }) => collection.delete(objectKey(cluster, namespace, name)),
