@@ -230,6 +230,7 @@ test('endpoints of a slice that are no pods are workloads of their service', () 
         { addresses: ['10.9.0.3'], conditions: {} },
         { addresses: [] },
         { addresses: ['10.9.0.4', 'x'] },
+        { addresses: ['10.9.0.4'] },
         {},
       ],
       { ports },

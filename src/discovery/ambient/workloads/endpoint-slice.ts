@@ -54,10 +54,12 @@ export function sliceWorkloads(
     if (name !== undefined && port !== undefined && (protocol ?? 'TCP') === 'TCP') numbers.set(name, port)
   }
   const pairs = portPairs(member.ports, ({ name }) => numbers.get(name))
-  const workloads = new Map<string, workload.Workload>()
+  const workloads: workload.Workload[] = []
+  const seen = new Set<string>()
   for (const { addresses: texts, conditions, targetRef } of object.endpoints ?? []) {
     const first = texts?.[0]
-    if (targetRef?.kind === 'Pod' || first === undefined || workloads.has(first)) continue
+    if (targetRef?.kind === 'Pod' || first === undefined || seen.has(first)) continue
+    seen.add(first)
     const addresses = texts.map(parseIp).filter((address) => address !== undefined)
     const [address] = addresses
     if (address === undefined || addresses.length < texts.length) continue
@@ -74,7 +76,7 @@ export function sliceWorkloads(
       networkMode: workload.NetworkMode.HOST_NETWORK,
       services: portLists(new Map([[member.service, pairs]])),
     })
-    workloads.set(first, message)
+    workloads.push(message)
   }
-  return [...workloads.values()]
+  return workloads
 }
