@@ -2,6 +2,7 @@
 // enters by client/index.ts, which loads nothing that signs.
 export * from './authentication/authenticator.ts'
 export { createClientCertificateAuthenticator } from './authentication/client-certificate.ts'
+export { type ForeignRoots, verifyForeignPeer, withForeignPeer } from './authentication/foreign-peer.ts'
 export {
   createKubernetesTokenAuthenticator,
   type KubernetesTokenOptions,
@@ -16,6 +17,7 @@ export {
   type OidcOptions,
   parseJwtRule,
 } from './authentication/oidc.ts'
+export { presentedChain } from './authentication/presented-chain.ts'
 export {
   type ServiceAccountCaller,
   serviceAccountOfReview,

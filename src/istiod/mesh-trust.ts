@@ -1,26 +1,20 @@
 // The roots of a mesh with several: those of the CA, those that mesh config names, and those that other trust domains publish; as one
 // resource for proxies.
 import { createHash } from 'node:crypto'
-import { setTimeout as sleep } from 'node:timers/promises'
 import { create, toBinary } from '@bufbuild/protobuf'
-import { canonicalTrustDomain, createMeshTrustBundle, fetchBundle, type MeshTrustBundle } from '../ca/index.ts'
+import { canonicalTrustDomain, createMeshTrustBundle, type MeshTrustBundle } from '../ca/index.ts'
 import type { MeshConfig } from '../config/index.ts'
-import type { Scope } from '../observability/index.ts'
 import { mesh as messages } from '../proto/control-plane/index.ts'
 import type { EncodedResource, ResourceChange, ResourceSource } from '../xds/index.ts'
 import type { MeshAuthority } from './authority.ts'
+import { type BundleEndpointsOptions, followBundleEndpoints } from './bundle-endpoints.ts'
 
-export interface MeshTrustOptions {
+export interface MeshTrustOptions extends BundleEndpointsOptions {
   readonly authority: Pick<MeshAuthority, 'rootBundle' | 'subscribe'>
   readonly mesh: {
     readonly current: MeshConfig
     subscribe(listener: () => void): () => void
   }
-  /** Roots of the servers of bundle documents, PEM; by default the public ones that Node.js comes with. */
-  readonly endpointRoots?: string
-  readonly refreshMs?: number
-  readonly retryMs?: number
-  readonly log: Scope
 }
 
 export interface MeshTrust extends Disposable {
@@ -30,14 +24,13 @@ export interface MeshTrust extends Disposable {
 }
 
 const proxyConfigType = 'type.googleapis.com/istio.mesh.v1alpha1.ProxyConfig'
-const halfHourMs = 30 * 60_000
 const caSource = 'ca'
 const meshSource = 'mesh config'
 
 export function followMeshTrust(options: MeshTrustOptions): MeshTrust {
-  const { authority, mesh, log, refreshMs = halfHourMs, retryMs = 60_000 } = options
+  const { authority, mesh, log } = options
   const bundle = createMeshTrustBundle()
-  const endpoints = new Map<string, AbortController>()
+  const endpoints = followBundleEndpoints(update, options)
 
   function update(source: string, pems: readonly string[]): void {
     try {
@@ -50,42 +43,10 @@ export function followMeshTrust(options: MeshTrustOptions): MeshTrust {
   function takeConfig(): void {
     const named = rootsOfMesh(mesh.current)
     update(meshSource, named.pems)
-    for (const skipped of named.foreign) log.warn('roots of another trust domain are not for this mesh', { skipped })
-    for (const [url, stop] of endpoints) {
-      if (named.urls.includes(url)) continue
-      stop.abort()
-      endpoints.delete(url)
-    }
+    for (const skipped of named.foreign)
+      log.info('roots of another trust domain are not for the workloads of this mesh', { skipped })
     bundle.keep(new Set([caSource, meshSource, ...named.urls]))
-    for (const url of named.urls) if (!endpoints.has(url)) endpoints.set(url, follow(url))
-  }
-
-  function follow(url: string): AbortController {
-    const stop = new AbortController()
-    void refresh(url, stop.signal).catch((error: unknown) => {
-      if (!stop.signal.aborted) log.error('a trust bundle is no longer followed', { from: url, reason: String(error) })
-    })
-    return stop
-  }
-
-  async function refresh(url: string, signal: AbortSignal): Promise<void> {
-    for (;;) {
-      const isRead = await read(url, signal)
-      await sleep(isRead ? refreshMs : retryMs, undefined, { signal, ref: false })
-    }
-  }
-
-  async function read(url: string, signal: AbortSignal): Promise<boolean> {
-    try {
-      const roots = await fetchBundle(url, signal, options.endpointRoots)
-      signal.throwIfAborted()
-      update(url, roots)
-      return true
-    } catch (error) {
-      signal.throwIfAborted()
-      log.warn('a trust bundle could not be read; the last one stays', { from: url, reason: String(error) })
-      return false
-    }
+    endpoints.follow(new Set(named.urls))
   }
 
   const takeRoot = (): void => {
@@ -99,7 +60,7 @@ export function followMeshTrust(options: MeshTrustOptions): MeshTrust {
     source: proxyConfigSource(bundle),
     [Symbol.dispose]() {
       for (const end of ends) end()
-      for (const stop of endpoints.values()) stop.abort()
+      endpoints[Symbol.dispose]()
     },
   }
 }

@@ -2,10 +2,14 @@
 import { resources } from '../api/index.ts'
 import {
   bindCertificateService,
+  canonicalTrustDomain,
   createCaMetrics,
   createCertificateService,
   type PodIndex,
+  presentedChain,
   requestOfCall,
+  spiffeOf,
+  withForeignPeer,
 } from '../ca/index.ts'
 import type { Graph } from '../collections/index.ts'
 import type { AmbientIndex, AmbientInputs } from '../discovery/ambient/index.ts'
@@ -18,6 +22,7 @@ import type { OpenAuthority } from './authority.ts'
 import type { FollowedConfiguration } from './configuration.ts'
 import { type DebugSources, debugPages, debugRoutes } from './debug.ts'
 import { exportedTypes, unknownKinds } from './exported-types.ts'
+import { followForeignTrust } from './foreign-trust.ts'
 import { serveGrpc, servePlainGrpc } from './grpc-server.ts'
 import type { Route } from './http-server.ts'
 import type { MeshConfigInForce } from './mesh-config.ts'
@@ -77,6 +82,14 @@ export async function serveProxies(options: ProxyServicesOptions, stack: AsyncDi
     ...requestOfCall(call, ownDomains()),
     accepted: () => connections.of(call)?.connection.admit(),
   })
+  const foreign = stack.use(
+    followForeignTrust({ mesh, endpoints: settings.spiffeBundleEndpoints, log: logging.scope('ca') }),
+  )
+  const proxyRequestOf = (call: Parameters<typeof requestOfCall>[0]) => {
+    const tls = connections.of(call)?.connection.tls
+    const presented = tls === undefined ? [] : presentedChain(tls)
+    return withForeignPeer(requestOf(call), presented, ownDomains(), foreign.rootsOf)
+  }
   const authenticators = createAuthenticators({
     client,
     clusterId: settings.clusterId,
@@ -139,7 +152,11 @@ export async function serveProxies(options: ProxyServicesOptions, stack: AsyncDi
     otherType: unknownKinds(exporting),
     attend: ({ node, identities }) => registration.connected({ ...node, identities }),
     authenticators,
-    requestOf,
+    requestOf: proxyRequestOf,
+    isForeign: (identity) =>
+      !ownDomains()
+        .map(canonicalTrustDomain)
+        .includes(spiffeOf(identity)?.trustDomain ?? ''),
     connections,
     version,
     metrics,

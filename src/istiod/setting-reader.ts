@@ -62,6 +62,18 @@ export function splitList(text: string): readonly string[] {
     .filter((entry) => entry !== '')
 }
 
+/** `domain|https://…||domain|https://…`: where the roots of other trust domains are published. */
+export function parseBundleEndpoints(text: string): readonly { readonly trustDomain: string; readonly url: string }[] {
+  if (text.trim() === '') return []
+  return text.split('||').map((entry) => {
+    const [trustDomain = '', url = '', ...more] = entry.split('|').map((part) => part.trim())
+    if (trustDomain === '' || URL.parse(url)?.protocol !== 'https:' || more.length > 0) {
+      throw new SettingError(`SPIFFE_BUNDLE_ENDPOINTS: expected domain|https://…, not "${entry}"`)
+    }
+    return { trustDomain, url }
+  })
+}
+
 /** `alias=cluster,…`: the cluster of each alias. */
 export function parseClusterAliases(text: string): ReadonlyMap<string, string> {
   const clusters = new Map<string, string>()

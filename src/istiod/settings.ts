@@ -9,6 +9,7 @@ import {
   booleanFlag,
   duration,
   listenAddress,
+  parseBundleEndpoints,
   parseClusterAliases,
   SettingError,
   settingReader,
@@ -81,6 +82,8 @@ export interface DiscoverySettings {
   readonly keepaliveTimeoutMs: number
   readonly maxConnectionAgeMs: number | undefined
   readonly customHosts: readonly string[]
+  /** Where the roots of other trust domains are published. */
+  readonly spiffeBundleEndpoints: readonly { readonly trustDomain: string; readonly url: string }[]
   readonly tokenAudiences: readonly string[]
   /** Of tokens that are accepted outside Kubernetes; undefined: none are. */
   readonly tokenIssuer: { readonly issuer: string; readonly audience: string } | undefined
@@ -181,6 +184,7 @@ export function readSettings(
     maxConnectionAgeMs:
       connectionAge === undefined ? undefined : duration('--keepaliveMaxServerConnectionAge', connectionAge, 0),
     customHosts: read.list('ISTIOD_CUSTOM_HOST', ''),
+    spiffeBundleEndpoints: parseBundleEndpoints(env.SPIFFE_BUNDLE_ENDPOINTS ?? ''),
     tokenAudiences: read.list('TOKEN_AUDIENCES', 'istio-ca'),
     tokenIssuer: tokenIssuer(env),
     trustedNodeAccounts: env.CA_TRUSTED_NODE_ACCOUNTS ?? `${namespace}/ztunnel`,

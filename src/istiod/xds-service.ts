@@ -26,6 +26,8 @@ export interface XdsServiceOptions {
   readonly attend: XdsServerOptions['attend']
   readonly authenticators: readonly Authenticator[]
   readonly requestOf: (call: Parameters<typeof requestOfCall>[0]) => AuthenticationRequest
+  /** Whether an identity is of another trust domain, and gives no rights. */
+  readonly isForeign: (identity: string) => boolean
   readonly connections: Pick<GrpcConnections, 'of'>
   readonly version: string
   readonly metrics: MetricsRegistry
@@ -69,6 +71,7 @@ export function createXdsService(options: XdsServiceOptions): XdsService {
     attend: options.attend,
     authenticate: authenticated,
     checkNodeIdentity: settings.checkNodeIdentity,
+    isForeign: options.isForeign,
     clusterAliases: settings.clusterAliases,
     admitNode: (type) => {
       if (type !== 'ztunnel' || settings.servesNodeProxies) return

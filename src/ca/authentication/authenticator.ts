@@ -5,7 +5,12 @@ import type { Caller } from '../types.ts'
 /** How the peer of a connection was authenticated by the transport. */
 export type PeerAuthentication =
   /** Chains, leaf first, that were verified against our roots: unverified ones must never be put here. */
-  | { readonly kind: 'tls'; readonly verifiedChains: readonly (readonly X509Certificate[])[] }
+  | {
+      readonly kind: 'tls'
+      readonly verifiedChains: readonly (readonly X509Certificate[])[]
+      /** Why there is none, where that is known. */
+      readonly unverified?: string
+    }
   | { readonly kind: 'other'; readonly name: string }
 
 /** What authenticators look at: the connection and the headers (HTTP or gRPC metadata), whatever the request asks for. */

@@ -11,7 +11,10 @@ export function createClientCertificateAuthenticator(): Authenticator {
         throw new AuthenticationError(`unsupported auth type: "${peerAuthentication.name}"`)
       }
       const leaf = peerAuthentication.verifiedChains[0]?.[0]
-      if (leaf === undefined) throw new AuthenticationError('no verified chain is found')
+      if (leaf === undefined) {
+        const { unverified } = peerAuthentication
+        throw new AuthenticationError(`no verified chain is found${unverified === undefined ? '' : `: ${unverified}`}`)
+      }
       const names = subjectAltNamesOf(leaf)
       if (names === undefined) throw new AuthenticationError('the SAN extension does not exist')
       const identities = names

@@ -1,0 +1,175 @@
+// Clients of other trust domains, known by their certificates: what they are served, and what they are not.
+import assert from 'node:assert/strict'
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { after, before, describe, test } from 'node:test'
+import { create, fromBinary, type JsonObject, toBinary } from '@bufbuild/protobuf'
+import { Client, credentials, Metadata, type ServiceError, status } from '@grpc/grpc-js'
+import { type KubeObject, resources } from '../../src/api/index.ts'
+import { createCertificateRequest } from '../../src/ca/client/index.ts'
+import { createKubeClient, type KubeClient } from '../../src/kube/index.ts'
+import { ca as caMessages, discovery as messages } from '../../src/proto/index.ts'
+import { makeCa, makeLeaf, type TestCa } from '../support/ca.ts'
+import { namespaceNamed } from '../support/cluster-objects.ts'
+import { type RunningDiscovery, startDiscovery } from '../support/discovery.ts'
+import { startApi } from '../support/embedded-api.ts'
+
+type ConfigMap = KubeObject & { readonly data?: Readonly<Record<string, string>> }
+
+const address = 'type.googleapis.com/istio.workload.Address'
+const istioConfigMap = { namespace: 'istio-system', name: 'istio' }
+const meshOf = (...caCertificates: readonly object[]) => ({ mesh: JSON.stringify({ caCertificates }) })
+
+interface Asking {
+  readonly authority: TestCa
+  readonly identity: string
+  /** Sent along with the leaf. */
+  readonly intermediates?: string
+  readonly typeUrl?: string
+  readonly names?: string[]
+  readonly namespace?: string
+  readonly metadata?: JsonObject
+}
+
+describe('clients of other trust domains', { timeout: 120_000 }, () => {
+  let stateDir: string
+  let api: Awaited<ReturnType<typeof startApi>>
+  let kube: KubeClient
+  let discovery: RunningDiscovery
+  let serverRoots: string
+  let a: TestCa
+  let b: TestCa
+
+  before(async () => {
+    stateDir = await mkdtemp(join(tmpdir(), 'lateen-foreign-'))
+    api = await startApi(stateDir)
+    kube = await createKubeClient({ kubeconfig: api.kubeconfig })
+    for (const name of ['istio-system', 'app']) await kube.create(resources.namespaces, namespaceNamed(name))
+    ;[a, b] = [await makeCa({ name: 'a' }), await makeCa({ name: 'b' })]
+    await kube.create(resources.configMaps, {
+      apiVersion: 'v1',
+      kind: 'ConfigMap',
+      metadata: istioConfigMap,
+      data: meshOf({ pem: a.pem, trustDomains: ['a.example'] }, { pem: b.pem, trustDomains: ['b.example'] }),
+    } as KubeObject)
+    discovery = await startDiscovery({ kubeconfig: api.kubeconfig, stateDir })
+    for (;;) {
+      const bundle = await kube.get<ConfigMap>(resources.configMaps, { namespace: 'app', name: 'istio-ca-root-cert' })
+      serverRoots = bundle?.data?.['root-cert.pem'] ?? ''
+      if (serverRoots !== '') break
+      await new Promise((resolve) => setTimeout(resolve, 20))
+    }
+  })
+  after(async () => {
+    await discovery?.stop()
+    await kube?.close()
+    await api?.[Symbol.asyncDispose]()
+    await rm(stateDir, { recursive: true, force: true })
+  })
+
+  async function connect({ authority, identity, intermediates = '' }: Asking): Promise<Client> {
+    const leaf = await makeLeaf(authority, [identity])
+    const channel = credentials.createSsl(
+      Buffer.from(serverRoots),
+      Buffer.from(leaf.key),
+      Buffer.from(leaf.pem + intermediates),
+    )
+    return new Client(`127.0.0.1:${discovery.ports.grpc}`, channel, {
+      'grpc.ssl_target_name_override': 'istiod.istio-system.svc',
+      'grpc.use_local_subchannel_pool': 1,
+    })
+  }
+
+  /** `served`, or with what status the stream ended. */
+  async function ask(asking: Asking): Promise<string> {
+    const { typeUrl = address, names = [], namespace = 'app', metadata = {} } = asking
+    const client = await connect(asking)
+    try {
+      const call = client.makeBidiStreamRequest(
+        '/envoy.service.discovery.v3.AggregatedDiscoveryService/DeltaAggregatedResources',
+        (request: messages.DeltaDiscoveryRequest) =>
+          Buffer.from(toBinary(messages.DeltaDiscoveryRequestSchema, request)),
+        (bytes: Buffer) => fromBinary(messages.DeltaDiscoveryResponseSchema, bytes),
+      )
+      const outcome = new Promise<string>((resolve) => {
+        call.on('data', () => resolve('served'))
+        call.on('error', ({ code }: ServiceError) => resolve(status[code] ?? String(code)))
+      })
+      const id = `ztunnel~127.0.0.1~zt.${namespace}~${namespace}.svc.cluster.local`
+      const node = { id, metadata: { NAMESPACE: namespace, ...metadata } }
+      call.write(create(messages.DeltaDiscoveryRequestSchema, { typeUrl, node, resourceNamesSubscribe: names }))
+      const result = await outcome
+      call.cancel()
+      return result
+    } finally {
+      client.close()
+    }
+  }
+
+  test('are served when their chain leads to a root of their own domain', async () => {
+    assert.equal(await ask({ authority: a, identity: 'spiffe://a.example/ns/app/sa/web' }), 'served')
+    const middle = await makeCa({ name: 'middle', issuer: b })
+    const identity = 'spiffe://b.example/ns/app/sa/web'
+    assert.equal(await ask({ authority: middle, intermediates: middle.pem, identity }), 'served')
+    assert.equal(await ask({ authority: middle, identity }), 'UNAUTHENTICATED')
+  })
+
+  test('are nobody when a root of another domain vouches for them, or none does', async () => {
+    const liars: readonly Asking[] = [
+      { authority: a, identity: 'spiffe://b.example/ns/app/sa/web' },
+      { authority: a, identity: 'spiffe://b.example/ns/app/sa/web', intermediates: b.pem },
+      { authority: a, identity: 'spiffe://cluster.local/ns/app/sa/web' },
+      { authority: a, identity: 'spiffe://cluster.local/ns/app/sa/web', intermediates: serverRoots },
+      { authority: a, identity: 'spiffe://c.example/ns/app/sa/web' },
+    ]
+    for (const liar of liars) assert.equal(await ask(liar), 'UNAUTHENTICATED', liar.identity)
+    await discovery.log.until(/a stream was refused.*does not lead to a root of trust domain b\.example/)
+    await discovery.log.until(/a stream was refused.*no roots are known for trust domain c\.example/)
+  })
+
+  test('are the node that their identity says, and no other', async () => {
+    const identity = 'spiffe://a.example/ns/app/sa/web'
+    assert.equal(await ask({ authority: a, identity, namespace: 'istio-system' }), 'PERMISSION_DENIED')
+    assert.equal(await ask({ authority: a, identity, metadata: { SERVICE_ACCOUNT: 'other' } }), 'PERMISSION_DENIED')
+  })
+
+  test('have no rights of a namespace that has the name of theirs', async () => {
+    const identity = 'spiffe://a.example/ns/istio-system/sa/istiod'
+    const namespace = 'istio-system'
+    const asking = { authority: a, identity, namespace }
+    assert.equal(await ask(asking), 'served')
+    assert.equal(await ask({ ...asking, typeUrl: 'istio.io/debug', names: ['configz'] }), 'UNAUTHENTICATED')
+    assert.equal(await ask({ ...asking, typeUrl: 'istio.io/debug/syncz' }), 'UNAUTHENTICATED')
+    const exported = { typeUrl: 'networking.istio.io/v1/ServiceEntry', metadata: { GENERATOR: 'api' } }
+    assert.equal(await ask({ ...asking, ...exported }), 'UNAUTHENTICATED')
+  })
+
+  test('get no certificate of this mesh', async () => {
+    const client = await connect({ authority: a, identity: 'spiffe://a.example/ns/app/sa/web' })
+    const { csrPem: csr } = await createCertificateRequest('spiffe://a.example/ns/app/sa/web')
+    const error = await new Promise<ServiceError | null>((resolve) =>
+      client.makeUnaryRequest(
+        '/istio.v1.auth.IstioCertificateService/CreateCertificate',
+        (request: caMessages.IstioCertificateRequest) =>
+          Buffer.from(toBinary(caMessages.IstioCertificateRequestSchema, request)),
+        (bytes: Buffer) => fromBinary(caMessages.IstioCertificateResponseSchema, bytes),
+        create(caMessages.IstioCertificateRequestSchema, { csr }),
+        new Metadata(),
+        resolve,
+      ),
+    )
+    client.close()
+    assert.equal(error?.code, status.UNAUTHENTICATED)
+  })
+
+  test('are known no more once mesh config does not name their roots', async () => {
+    const identity = 'spiffe://b.example/ns/app/sa/web'
+    assert.equal(await ask({ authority: b, identity }), 'served')
+    const body = { data: meshOf({ pem: a.pem, trustDomains: ['a.example'] }) }
+    await kube.patch(resources.configMaps, istioConfigMap, { kind: 'merge', body })
+    await discovery.log.until(/clients of a trust domain are known no more/)
+    assert.equal(await ask({ authority: b, identity }), 'UNAUTHENTICATED')
+    assert.equal(await ask({ authority: a, identity: 'spiffe://a.example/ns/app/sa/web' }), 'served')
+  })
+})
