@@ -1,12 +1,11 @@
 // A Kubernetes API server with its etcd, as Kubernetes ships it, for one test file. There is no controller manager.
-import { type ChildProcess, execFile, spawn } from 'node:child_process'
+import { type ChildProcess, spawn } from 'node:child_process'
 import { generateKeyPairSync } from 'node:crypto'
 import { once } from 'node:events'
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { promisify } from 'node:util'
 import type { KubeObject, ObjectKey, Resource } from '../../src/api/index.ts'
 import { createKubeClient, type KubeClient } from '../../src/kube/index.ts'
 import { createClusterPki } from './cluster-pki.ts'
@@ -15,11 +14,9 @@ import { untilObject } from './until-object.ts'
 
 const program = process.env.LATEEN_KUBE_APISERVER ?? '/opt/lateen-kube-apiserver/kube-apiserver'
 const etcd = join(dirname(program), 'etcd')
-const etcdctl = join(dirname(program), 'etcdctl')
-const run = promisify(execFile)
 
 /** Why there is none here, to skip tests with; false where there is one. */
-export const kubeApiServerIsMissing: string | false = [program, etcd, etcdctl].every((path) => existsSync(path))
+export const kubeApiServerIsMissing: string | false = [program, etcd].every((path) => existsSync(path))
   ? false
   : `no Kubernetes API server at ${program}: build it with .ci/kube-apiserver/build`
 
@@ -151,10 +148,8 @@ export async function startKubeApiServer(flags: readonly string[] = []): Promise
     kill: () => end(child, 'SIGKILL'),
     start,
     async compact() {
-      const endpoint = `--endpoints=127.0.0.1:${etcdPort}`
-      const { stdout } = await run(etcdctl, [endpoint, 'get', 'x', '-w', 'json'])
-      const { header } = JSON.parse(stdout) as { header: { revision: number } }
-      await run(etcdctl, [endpoint, 'compact', String(header.revision)])
+      const { header } = await askEtcd<{ header: { revision: string } }>(etcdPort, 'range', { key: btoa('any') })
+      await askEtcd(etcdPort, 'compaction', { revision: header.revision })
     },
     wasReady: (time) => !starts.some(({ from, to }) => from <= time.getTime() && time.getTime() <= to),
     requests: () =>
@@ -165,6 +160,16 @@ export async function startKubeApiServer(flags: readonly string[] = []): Promise
     until: (resource, key, find) => untilObject(client, resource, key, find, 30_000),
     [Symbol.asyncDispose]: () => stack.disposeAsync(),
   }
+}
+
+/** The JSON form of etcd's API of keys and values. */
+async function askEtcd<T>(port: number, method: string, body: object): Promise<T> {
+  const response = await fetch(`http://127.0.0.1:${port}/v3/kv/${method}`, {
+    method: 'POST',
+    body: JSON.stringify(body),
+  })
+  if (!response.ok) throw new Error(`etcd: ${method}: ${await response.text()}`)
+  return (await response.json()) as T
 }
 
 async function isReady(client: KubeClient): Promise<boolean> {
