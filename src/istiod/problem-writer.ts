@@ -76,7 +76,7 @@ export async function writeProblems(options: ProblemWriterOptions, signal: Abort
   }
 
   async function writeEvent({ object, problems: found, served }: ObjectProblems): Promise<void> {
-    const { namespace = 'default', name, uid = '', resourceVersion = '' } = object.metadata
+    const { namespace, name, uid = '', resourceVersion = '' } = object.metadata
     const text = messageOf(found)
     const time = new Date().toISOString().replace(/\.\d+Z$/, 'Z')
     const id = createHash('sha256')
@@ -86,8 +86,16 @@ export async function writeProblems(options: ProblemWriterOptions, signal: Abort
     const event = {
       apiVersion: 'v1',
       kind: 'Event',
-      metadata: { namespace, name: `${name.slice(0, 200)}.${id}` },
-      involvedObject: { apiVersion: object.apiVersion, kind: object.kind, namespace, name, uid, resourceVersion },
+      // Those about objects of the whole cluster are in this namespace, by the rule of the API, but do not say that the objects are.
+      metadata: { namespace: namespace ?? 'default', name: `${name.slice(0, 200)}.${id}` },
+      involvedObject: {
+        apiVersion: object.apiVersion,
+        kind: object.kind,
+        ...(namespace === undefined ? {} : { namespace }),
+        name,
+        uid,
+        resourceVersion,
+      },
       type: 'Warning',
       reason: 'InvalidConfiguration',
       message: `${text} (served: ${served})`,
