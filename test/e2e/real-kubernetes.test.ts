@@ -3,6 +3,7 @@ import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
 import { fromBinary } from '@bufbuild/protobuf'
 import { type Condition, istioResources, type KubeObject, type Resource, resources } from '../../src/api/index.ts'
+import { isKubeError } from '../../src/kube/index.ts'
 import { security, workload } from '../../src/proto/index.ts'
 import { configMapOf, createRunningPod } from '../support/cluster-objects.ts'
 import type { RunningDiscovery } from '../support/discovery.ts'
@@ -70,6 +71,29 @@ describe('the control plane on Kubernetes', { timeout: 180_000, skip: kubeApiSer
     return type?.case === 'service' ? type.value : undefined
   }
   const podUid = (name: string) => `Kubernetes//Pod/app/${name}`
+
+  /** As in a cluster whose definitions are older than what is checked here. */
+  async function takeAnything(name: string): Promise<void> {
+    const crds = resources.customResourceDefinitions
+    type Crd = KubeObject<{ versions: { schema: unknown }[] }>
+    const crd = await cluster.client.get<Crd>(crds, { name })
+    assert.ok(crd?.spec)
+    const open = { openAPIV3Schema: { type: 'object', 'x-kubernetes-preserve-unknown-fields': true } }
+    const versions = crd.spec.versions.map((version) => ({ ...version, schema: open }))
+    await cluster.client.replace(crds, { ...crd, spec: { ...crd.spec, versions } })
+  }
+
+  /** A definition comes into force some moments after it was written. */
+  async function createWhenOpen(resource: Resource, wanted: KubeObject): Promise<void> {
+    for (;;) {
+      try {
+        await cluster.client.create(resource, structuredClone(wanted))
+        return
+      } catch (error) {
+        if (!isKubeError(error, 422)) throw error
+      }
+    }
+  }
 
   async function eventAbout(kind: string, name: string): Promise<Event> {
     await using informer = cluster.client.informer<Event>(resources.events)
@@ -212,28 +236,9 @@ describe('the control plane on Kubernetes', { timeout: 180_000, skip: kubeApiSer
 
   test('an object that the API server took and the mesh cannot use is reported on it and by an Event', async () => {
     const { client } = cluster
-    // As in a cluster whose definitions are older than what is checked here.
-    const crds = resources.customResourceDefinitions
-    const name = 'virtualservices.networking.istio.io'
-    type Crd = KubeObject<{ versions: { schema: unknown }[] }>
-    const crd = await client.get<Crd>(crds, { name })
-    assert.ok(crd?.spec)
-    const open = { openAPIV3Schema: { type: 'object', 'x-kubernetes-preserve-unknown-fields': true } }
-    const versions = crd.spec.versions.map((version) => ({ ...version, schema: open }))
-    await client.replace(crds, { ...crd, spec: { ...crd.spec, versions } })
+    await takeAnything('virtualservices.networking.istio.io')
     const route = object(istioResources.virtualServices, 'bad', { hosts: 7 })
-    // The definition comes into force some moments after it was written.
-    const create = async (): Promise<void> => {
-      for (;;) {
-        try {
-          await client.create(istioResources.virtualServices, structuredClone(route))
-          return
-        } catch (error) {
-          if ((error as { code?: unknown }).code !== 422) throw error
-        }
-      }
-    }
-    await create()
+    await createWhenOpen(istioResources.virtualServices, route)
     const condition = await until(istioResources.virtualServices, 'bad', (found) => conditionOf(found, 'Valid'))
     assert.match(condition.message ?? '', /spec\.hosts/)
     const event = await eventAbout('VirtualService', 'bad')
@@ -241,6 +246,22 @@ describe('the control plane on Kubernetes', { timeout: 180_000, skip: kubeApiSer
     await client.patch(istioResources.virtualServices, app('bad'), { kind: 'merge', body: { spec: { hosts: ['a'] } } })
     await until(istioResources.virtualServices, 'bad', (found) =>
       found !== undefined && conditionOf(found, 'Valid') === undefined ? true : undefined,
+    )
+  })
+
+  test('an Event tells of an object of the whole cluster, which has no namespace', async () => {
+    await takeAnything('gatewayclasses.gateway.networking.k8s.io')
+    const { apiVersion, kind } = object(resources.gatewayClasses, 'bad', {})
+    await createWhenOpen(resources.gatewayClasses, {
+      apiVersion,
+      kind,
+      metadata: { name: 'bad' },
+      spec: { controllerName: 7 },
+    })
+    const { metadata, involvedObject, reason } = await eventAbout('GatewayClass', 'bad')
+    assert.deepEqual(
+      [metadata.namespace, involvedObject?.namespace, reason],
+      ['default', undefined, 'InvalidConfiguration'],
     )
   })
 

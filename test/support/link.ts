@@ -1,4 +1,4 @@
-// A way to a port of this machine that can be cut and mended.
+// A way to a port of this machine, from it or from an address given, that can be cut and mended.
 import { once } from 'node:events'
 import { connect, createServer, type Socket } from 'node:net'
 
@@ -9,7 +9,7 @@ export interface Link extends AsyncDisposable {
   mend(): void
 }
 
-export async function linkTo(port: number): Promise<Link> {
+export async function linkTo(port: number, address = '127.0.0.1'): Promise<Link> {
   const sockets = new Set<Socket>()
   let isCut = false
   const server = createServer((from) => {
@@ -32,7 +32,7 @@ export async function linkTo(port: number): Promise<Link> {
       })
     }
   })
-  server.listen(0, '127.0.0.1')
+  server.listen(0, address)
   await once(server, 'listening')
   const at = server.address()
   const cut = (): void => {
