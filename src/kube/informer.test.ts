@@ -197,6 +197,21 @@ describe('an informer', { timeout: 30_000 }, () => {
     await whenWatched()
   })
 
+  test('goes on where it was when a server refuses it for a moment after its start', async () => {
+    api.put('a', 1)
+    await using informer = open()
+    await informer.synced
+    api.refuseWatches = { code: 403, message: 'widgets may not be watched' }
+    api.cut()
+    const watches = () => api.requests.filter((request) => request.startsWith('watch')).length
+    const before = watches()
+    await condition(() => watches() >= before + 2)
+    api.refuseWatches = undefined
+    api.put('b', 2)
+    await condition(() => informer.list().length === 2)
+    assert.equal(api.requests.filter((request) => request === 'list').length, 1)
+  })
+
   test('is told less and less when it may list but not watch', async () => {
     api.put('a', 1)
     api.refuseWatches = { code: 403, message: 'widgets may not be watched' }

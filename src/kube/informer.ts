@@ -80,8 +80,10 @@ export function createInformer<T extends KubeObject>(
   let resourceVersion: string | undefined
   let missingSince: number | undefined
   let servedVersion = resource.version
-  /** Watches in a row that failed before their first event. */
+  /** Watches in a row that the server answered by an error before their first event. */
   let fruitlessWatches = 0
+  /** Watches in a row that found no server, or lost it before their first event. */
+  let brokenConnections = 0
   let complaint: { readonly gist: string; readonly at: number } | undefined
   const done = follow()
 
@@ -126,20 +128,25 @@ export function createInformer<T extends KubeObject>(
   }
 
   async function recoverWatch({ cause, resourceVersion: reached, sawEvents }: WatchBroken): Promise<void> {
+    const code = isKubeError(cause) ? cause.code : 0
     if (sawEvents) watchWorks()
+    else if (code === 0) brokenConnections += 1
     else fruitlessWatches += 1
+    // A server that has only just started knows nobody's rights yet: that says nothing of the version.
+    const isPassing = code >= 500 || code === 401 || code === 403
     // The version is too old, unknown or invalid, or the kind vanished; and no version is worth more than a few tries.
-    const isRefused = isKubeError(cause) && cause.code >= 400 && cause.code < 500 && cause.code !== 429
-    const isHopeless = isKubeError(cause) && cause.code >= 500 && fruitlessWatches >= hopelessWatches
+    const isRefused = code >= 400 && !isPassing && code !== 429
+    const isHopeless = isPassing && fruitlessWatches >= hopelessWatches
     const needsList = isRefused || isTooNew(cause) || isHopeless
     resourceVersion = needsList ? undefined : reached
-    const isUsual = isKubeError(cause, 410) || (isKubeError(cause, 0) && fruitlessWatches < hopelessWatches)
+    const isUsual = isKubeError(cause, 410) || (code === 0 && brokenConnections < hopelessWatches)
     complain(isUsual ? 'debug' : 'warn', 'a watch broke', cause)
     await pause(needsList ? relistBackoff : backoff, retryAfterMsOf(cause))
   }
 
   function watchWorks(): void {
     fruitlessWatches = 0
+    brokenConnections = 0
     backoff.reset()
     relistBackoff.reset()
   }
