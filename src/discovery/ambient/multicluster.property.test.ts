@@ -5,6 +5,7 @@ import { test } from 'node:test'
 import { fromBinary } from '@bufbuild/protobuf'
 import fc from 'fast-check'
 import type { KubeObject } from '../../api/index.ts'
+import type { Pace } from '../../collections/index.ts'
 import { workload } from '../../proto/index.ts'
 import type { AmbientMeshConfig } from './inputs.ts'
 import type { AmbientMeshNetworks } from './network-plan.ts'
@@ -329,5 +330,55 @@ test('any clusters under any changes: incremental and from nothing agree, in any
       }
     }),
     { numRuns: 150 },
+  )
+})
+
+/** Pauses after so many steps; what is left goes on when it is told to. */
+function inSteps(steps: number): { readonly pace: Pace; goOn(): boolean } {
+  let taken = 0
+  let next: (() => void) | undefined
+  return {
+    pace: {
+      shouldPause: () => {
+        taken += 1
+        return taken % steps === 0
+      },
+      later: (resume) => {
+        next = resume
+      },
+    },
+    goOn: () => {
+      const resume = next
+      next = undefined
+      resume?.()
+      return resume !== undefined
+    },
+  }
+}
+
+test('changes that come while others are being computed, departing clusters too, are all in what is served in the end', async () => {
+  const waves = fc.array(fc.array(event, { minLength: 1, maxLength: 8 }), { minLength: 1, maxLength: 8 })
+  await fc.assert(
+    fc.asyncProperty(waves, fc.integer({ min: 2, max: 40 }), fc.integer(), async (all, steps, seed) => {
+      const settings = { multiNetwork: true, autoAllowWaypoints: true, revision: 'blue' }
+      const stepwise = inSteps(steps)
+      const mesh = createTestMesh(settings, stepwise.pace)
+      const remaining = new Remaining()
+      for (const events of all) {
+        mesh.graph.transaction(() => {
+          for (const one of events) {
+            play(mesh, one)
+            remaining.note(one)
+          }
+        })
+        stepwise.goOn()
+      }
+      while (stepwise.goOn());
+      const fresh = createTestMesh(settings)
+      for (const one of remaining.shuffled(seed)) play(fresh, one)
+      assert.deepEqual(contentOf(mesh), contentOf(fresh))
+      await fresh.index.whenSynced
+    }),
+    { numRuns: 100 },
   )
 })

@@ -46,6 +46,7 @@ const remote = (path: string, port: number, addresses: object[], metadata: objec
       listeners: [
         { name: 'tls', port: 15443, protocol: 'TLS' },
         { name: 'l', port, protocol: 'HBONE' },
+        { name: 'second', port: 1, protocol: 'HBONE' },
       ],
     },
     addresses as never,

@@ -1,6 +1,6 @@
 // For tests: an ambient index over objects written in few words.
 import type { KubeObject } from '../../api/index.ts'
-import { type CollectionReport, createGraph, type Graph } from '../../collections/index.ts'
+import { type CollectionReport, createGraph, type Graph, type Pace } from '../../collections/index.ts'
 import type { ResourceChange } from '../../xds/index.ts'
 import { type AmbientIndex, createAmbientIndex } from './ambient-index.ts'
 import { viewAmbient } from './debug-view.ts'
@@ -35,9 +35,9 @@ export const inputsByKind: Readonly<Record<string, AmbientKind>> = {
   PeerAuthentication: 'peerAuthentications',
 }
 
-export function createTestMesh(settings: Partial<AmbientSettings> = {}): TestMesh {
+export function createTestMesh(settings: Partial<AmbientSettings> = {}, pace?: Pace): TestMesh {
   const reports: CollectionReport[] = []
-  const graph = createGraph({ report: (report) => reports.push(report) })
+  const graph = createGraph({ report: (report) => reports.push(report), ...(pace === undefined ? {} : { pace }) })
   const inputs = createAmbientInputs(graph)
   const all = { ...defaultAmbientSettings, clusterId: 'c1', ...settings }
   const index = createAmbientIndex({ inputs, settings: all })
