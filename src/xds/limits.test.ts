@@ -1,7 +1,9 @@
 // What a client that means harm may cost: memory, and lines of the log.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { status } from '@grpc/grpc-js'
 import { createMetricsRegistry, renderMetrics } from '../observability/index.ts'
+import { readRequest } from './server/request.ts'
 import { address, condition, log, openRaw, startServer } from './test-streams.ts'
 
 test('names are held up to a bound, whatever each of them takes', { timeout: 30_000 }, async () => {
@@ -17,6 +19,17 @@ test('names are held up to a bound, whatever each of them takes', { timeout: 30_
   }
   await ended
   client.close()
+})
+
+test('a request with more names than may be held is not even decoded, and what is no request ends its stream', () => {
+  const names = (count: number) => Buffer.alloc(count * 3, Buffer.from([0x1a, 1, 0x61]))
+  const read = readRequest('sotw', names(2))
+  assert.ok(read.kind === 'sotw')
+  assert.deepEqual([read.message.resourceNames, read.bytes], [['a', 'a'], 6])
+  for (const kind of ['sotw', 'delta'] as const) {
+    assert.throws(() => readRequest(kind, names(1_100_000)), { code: status.RESOURCE_EXHAUSTED })
+    assert.throws(() => readRequest(kind, Buffer.from([0x1a, 100, 1])), { code: status.INVALID_ARGUMENT })
+  }
 })
 
 test('a rejection is logged once a message, and cut', { timeout: 30_000 }, async () => {

@@ -1,16 +1,14 @@
 // One stream: requests and pushes in one sequence, at most one message on the way, and no more memory than changed names for a client that doesn't read.
 import { randomUUID } from 'node:crypto'
-import { status } from '@grpc/grpc-js'
 import type { Scope } from '../../observability/index.ts'
-import type { discovery } from '../../proto/index.ts'
 import type { OneShotType, ResourceSource, XdsClient } from '../types.ts'
 import { stepDelta } from './delta.ts'
 import { type ProxyNode, textOf } from './node.ts'
 import type { Outlet } from './outlet.ts'
 import type { Wave } from './push-lane.ts'
+import { mostNameBytes, nameOverheadBytes, type Request, tooManyNames } from './request.ts'
 import type { SendBudget } from './send-budget.ts'
 import { sotwContent, sotwPush, stepSotw } from './sotw.ts'
-import { StreamError } from './stream-error.ts'
 import {
   type Content,
   createWatch,
@@ -23,11 +21,6 @@ import {
 } from './watch.ts'
 import { deltaResource, deltaResponse, type Envelope, removedResource, sotwResource, sotwResponse } from './wire.ts'
 import { deltaContent } from './wire-content.ts'
-
-/** `bytes`: what it took on the wire. */
-export type Request =
-  | { readonly kind: 'delta'; readonly message: discovery.DeltaDiscoveryRequest; readonly bytes: number }
-  | { readonly kind: 'sotw'; readonly message: discovery.DiscoveryRequest; readonly bytes: number }
 
 export interface ConnectionOptions {
   readonly id: string
@@ -83,10 +76,6 @@ export interface Connection {
 /** Requests waiting beyond either of these stop the flow. */
 const mostWaiting = 16
 const mostWaitingBytes = 1024 * 1024
-
-/** What the names that a client subscribes to may take, each with what it costs to hold it; who wants more asks for everything. */
-const mostNameBytes = 64 * 1024 * 1024
-const nameOverheadBytes = 64
 
 /** A client opens a stream with one request a type: they are awaited for a moment, so that the order of the answers is ours. */
 const firstPauseMs = 10
@@ -206,10 +195,7 @@ export function createConnection(options: ConnectionOptions): Connection {
     nameBytes = 0
     for (const { names } of watches.values()) nameBytes += sizeOfNames(names)
     if (nameBytes <= mostNameBytes) return
-    throw new StreamError(
-      status.RESOURCE_EXHAUSTED,
-      `the names subscribed to take more than ${mostNameBytes} bytes: ask for everything`,
-    )
+    throw tooManyNames()
   }
 
   function answerOnce(type: OneShotType, { kind, message }: Request): Outgoing | undefined {

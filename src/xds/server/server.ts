@@ -1,18 +1,19 @@
 // The xDS server: accepts streams, knows its clients, and brings them the changes of its sources.
-import { type Server, type ServerDuplexStream, status } from '@grpc/grpc-js'
+import { type Server, status } from '@grpc/grpc-js'
 import type { CallTransport } from '../../grpc/server/index.ts'
 import { createRefusalLog, type MetricsRegistry, type Scope } from '../../observability/index.ts'
-import type { core, discovery } from '../../proto/index.ts'
+import type { core } from '../../proto/index.ts'
 import type { OneShotType, XdsClient } from '../types.ts'
 import { type Attend, attendStream, type HealthReport } from './attendance.ts'
-import { type Connection, createConnection, type Request } from './connection.ts'
+import { type Connection, createConnection } from './connection.ts'
 import { createFanOut } from './fan-out.ts'
 import { createXdsMetrics, type XdsMetrics } from './metrics.ts'
 import { authorizeNode, type ProxyNode, parseNode, withoutAlias } from './node.ts'
 import { type CallOutlet, type Outlet, outletOf } from './outlet.ts'
 import { createPushLane, type QuietTimes, type Wave } from './push-lane.ts'
+import { type Request, readRequest } from './request.ts'
 import { createSendBudget } from './send-budget.ts'
-import { type AnyCall, type DeltaCall, discoveryServiceOf, type Received, type SotwCall } from './service.ts'
+import { type AnyCall, discoveryServiceOf } from './service.ts'
 import { sharedListOf } from './shared-content.ts'
 import { StreamError } from './stream-error.ts'
 import { createStreamRate } from './stream-rate.ts'
@@ -235,8 +236,8 @@ export function createXdsServer(options: XdsServerOptions): XdsServer {
   return {
     addTo(server, authenticate = options.authenticate) {
       server.addService(discoveryServiceOf(metrics.received), {
-        DeltaAggregatedResources: (call: DeltaCall) => serve('delta', call, authenticate),
-        StreamAggregatedResources: (call: SotwCall) => serve('sotw', call, authenticate),
+        DeltaAggregatedResources: (call: AnyCall) => serve('delta', call, authenticate),
+        StreamAggregatedResources: (call: AnyCall) => serve('sotw', call, authenticate),
       })
     },
     connections: () => [...connections.keys()].sort((a, b) => (a.id < b.id ? -1 : 1)),
@@ -272,17 +273,14 @@ interface Requests {
 function requestsOf(kind: Request['kind'], call: AnyCall, outlet: Outlet): Requests {
   return {
     start(deliver) {
-      // The events of both calls have the same shape; only the messages differ, as `kind` says.
-      type AnyRequest = discovery.DeltaDiscoveryRequest & discovery.DiscoveryRequest
-      const stream = call as ServerDuplexStream<Received<AnyRequest>, Buffer>
-      stream.on('data', ({ message, bytes }) => {
+      call.on('data', (bytes: Buffer) => {
         try {
-          deliver({ kind, message, bytes })
+          deliver(readRequest(kind, bytes))
         } catch (error) {
           outlet.fail(error)
         }
       })
-      stream.on('end', () => call.end())
+      call.on('end', () => call.end())
     },
   }
 }
