@@ -33,6 +33,7 @@ import {
   createNodeAuthorizer,
   createPodIndex,
   requestOfCall,
+  SigningError,
   signingMaterial,
 } from './index.ts'
 
@@ -55,6 +56,7 @@ async function world(t: TestContext, root?: TestCa, first: readonly Authenticato
     trustDomains: () => ['cluster.local'],
     pods,
   })
+  const registry = createMetricsRegistry()
   const service = createCertificateService({
     authority,
     authenticators: [
@@ -86,7 +88,7 @@ async function world(t: TestContext, root?: TestCa, first: readonly Authenticato
       }),
     ],
     nodeAuthorizerOf: (clusterId) => (clusterId === 'Kubernetes' ? authorize : undefined),
-    metrics: createCaMetrics(createMetricsRegistry()),
+    metrics: createCaMetrics(registry),
     audit: createLogging({ sink }).scope('ca'),
   })
   const binding = bindCertificateService(service, (call) => requestOfCall(call, ['cluster.local']), 1_000)
@@ -116,7 +118,7 @@ async function world(t: TestContext, root?: TestCa, first: readonly Authenticato
     t.after(() => made.close())
     return made
   }
-  return { rootCa, lines, client, port, listen, binding }
+  return { rootCa, lines, client, port, listen, binding, service, registry }
 }
 
 test('a node proxy gets the certificate of a pod on its node', async (t) => {
@@ -299,6 +301,58 @@ test('a request that is too long, is none, or never comes is refused and written
   assert.equal(await send(''), grpcStatus.DEADLINE_EXCEEDED)
   assert.match(lines.at(-1) ?? '', /certificate refused.*took too long/)
 })
+
+test('a request that is far too long is counted as one that cannot be read', async (t) => {
+  const { service, registry } = await world(t)
+  const message = { csr: 'A'.repeat(1 << 20), validitySeconds: 0, impersonatedIdentity: '', certSigner: '' }
+  await assert.rejects(
+    service.createCertificate(async () => message, nodeProxy),
+    { code: grpcStatus.INVALID_ARGUMENT, message: /^CSR signing error \(/ },
+  )
+  const family = registry.snapshot().find(({ name }) => name === 'citadel_server_csr_sign_err_count')
+  assert.deepEqual(
+    family?.series.map(({ labels, value }) => [labels[0], value]),
+    [['CSR_ERROR', 1]],
+  )
+})
+
+test('what a caller asks for cannot fill the log', async (t) => {
+  const { service, lines } = await world(t)
+  const long = `${web}${'x'.repeat(1 << 20)}`
+  for (const asked of [{ impersonatedIdentity: long }, { certSigner: long }]) {
+    const message = { csr: '', validitySeconds: 0, impersonatedIdentity: '', certSigner: '', ...asked }
+    await assert.rejects(service.createCertificate(async () => message, nodeProxy))
+    assert.match(lines.at(-1) ?? '', /certificate refused.*more than 2048 characters/)
+    assert.ok((lines.at(-1) ?? '').length < 1_000)
+  }
+})
+
+test('why another signer did not sign is in the log, not in the answer', async () => {
+  const reasons: unknown[] = []
+  const warn = (_: string, fields?: { readonly reason?: unknown }): void => void reasons.push(fields?.reason)
+  const service = createCertificateService({
+    authority: {
+      sign: () =>
+        Promise.reject(new SigningError('CERT_GEN_ERROR', 'no signature', { cause: new Error('denied by x') })),
+    },
+    authenticators: [{ name: 'any', authenticate: async () => ({ identities: [web], source: 'jwt' }) }],
+    nodeAuthorizerOf: () => undefined,
+    metrics: createCaMetrics(createMetricsRegistry()),
+    audit: { ...silentLogging().scope('ca'), warn },
+  })
+  const message = { csr: '', validitySeconds: 0, impersonatedIdentity: '', certSigner: '' }
+  await assert.rejects(
+    service.createCertificate(async () => message, nodeProxy),
+    { code: grpcStatus.INTERNAL, message: 'CSR signing error (no signature)' },
+  )
+  assert.deepEqual(reasons, ['no signature: denied by x'])
+})
+
+const nodeProxy = {
+  peerAddress: '10.0.0.1:1',
+  header: (name: string) =>
+    name === 'authorization' ? ['Bearer ztunnel-token'] : name === 'clusterid' ? ['Kubernetes'] : [],
+}
 
 /** A channel that takes any server certificate. */
 function insecureTls(): ChannelCredentials {

@@ -3,8 +3,8 @@ import { X509Certificate } from 'node:crypto'
 import { test } from 'node:test'
 import { createLocalJWKSet, exportJWK, generateKeyPair, SignJWT, UnsecuredJWT } from 'jose'
 import { makeCa, makeLeaf } from '../../../test/support/ca.ts'
-import { type AuthenticationRequest, type Authenticator, authenticate } from './authenticator.ts'
-import { createKubernetesTokenAuthenticator } from './kubernetes-token.ts'
+import { type AuthenticationRequest, type Authenticator, authenticate, bearerToken } from './authenticator.ts'
+import { createKubernetesTokenAuthenticator, type ReviewToken } from './kubernetes-token.ts'
 import { isMeshPeer } from './mesh-peer.ts'
 import { createOidcAuthenticator, parseJwtRule } from './oidc.ts'
 import { serviceAccountOfSubject } from './service-account.ts'
@@ -52,6 +52,31 @@ test('tokens are never reviewed without an audience', () => {
     () => createKubernetesTokenAuthenticator({ clusters, audiences: [], trustDomain: () => 't' }),
     /audiences/,
   )
+})
+
+test('the first bearer token is looked at, and the scheme Istio over HTTP alone', () => {
+  const of = (values: readonly string[], isHttp = false) =>
+    bearerToken({ peerAddress: '', isHttp, header: (name) => (name === 'authorization' ? values : []) })
+  assert.equal(of(['Basic x', 'Bearer', 'Bearer ', 'Bearer a', 'Bearer b']), 'a')
+  assert.equal(of(['Istio a'], true), 'a')
+  for (const values of [['Istio a'], ['bearer a'], ['Bearera'], ['xBearer a'], []]) {
+    assert.throws(() => of(values), { code: 'UNAUTHENTICATED' })
+  }
+})
+
+test('a token is in no reason, whatever the API server says of it', async () => {
+  const refusals: readonly ReviewToken[] = [
+    async (token) => ({ authenticated: false, error: `cannot read ${token}` }),
+    (token) => Promise.reject(new Error(`POST tokenreviews: ${token} is no token`)),
+  ]
+  for (const review of refusals) {
+    const clusters = { localId: 'k', aliases: new Map(), remoteIds: () => [], reviewerOf: () => review }
+    const authenticator = createKubernetesTokenAuthenticator({ clusters, audiences: ['a'], trustDomain: () => 't' })
+    const outcome = await authenticate([authenticator], request({ authorization: ['Bearer very-secret'] }))
+    assert.ok(outcome.kind === 'refused')
+    assert.match(outcome.reasons.join(), /failed to validate the JWT from cluster "k": .*…/)
+    assert.ok(!outcome.reasons.join().includes('very-secret'))
+  }
 })
 
 test('only signed tokens of the issuer, in time and for us, are accepted', async () => {
@@ -103,7 +128,9 @@ test('a forwarded certificate counts only from a trusted peer', async () => {
     await assert.rejects(authenticator.authenticate(request(header, peer)), { code: 'UNAUTHENTICATED' })
   }
   assert.throws(() => trustOfPeers({ trustedCidrs: ['10.0.0.0/33'], trustsLoopback: false }), /10\.0\.0\.0\/33/)
-  assert.throws(() => trustOfPeers({ trustedCidrs: ['gateway'], trustsLoopback: false }), /gateway/)
+  for (const cidr of ['gateway', '10.0.0.0/8/9', '10.0.0.0/', '/8', '::/129', 'fe80::1%eth0/64', '10.0.0.0/-1']) {
+    assert.throws(() => trustOfPeers({ trustedCidrs: [cidr], trustsLoopback: false }), /expected an IP address/, cidr)
+  }
 })
 
 test('all elements of a forwarded header are read, quotes respected', () => {
@@ -112,7 +139,17 @@ test('all elements of a forwarded header are read, quotes respected', () => {
     ['spiffe://d/ns/a/sa/b', 'x.com', 'hello', 'spiffe://d/ns/c/sa/d'],
   )
   assert.deepEqual(identitiesOfXfcc('Subject="O=a,CN=quoted \\"x\\"";DNS=a;DNS=b'), ['a', 'b', 'quoted "x"'])
-  for (const header of ['junk', 'URI=a;b', 'URI="a', 'Nonsense=1']) {
+  assert.deepEqual(identitiesOfXfcc('Subject="O=a\\,CN=evil";URI=u'), ['u'])
+  for (const header of [
+    'junk',
+    'URI=a;b',
+    'URI="a',
+    'Nonsense=1',
+    'URI="a"b',
+    'URI="a""b"',
+    'URI=a,,URI=b',
+    'URI=a;',
+  ]) {
     assert.throws(() => identitiesOfXfcc(header), /^.*error in parsing xfcc header:/)
   }
 })

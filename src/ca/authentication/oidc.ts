@@ -100,6 +100,8 @@ async function verifiedPayload(token: string, keys: JWTVerifyGetKey, options: JW
 }
 
 const discoveryPauseMs = 10_000
+/** A key that is not known yet has the keys read again, but not more often than this. */
+const refreshPauseMs = 1_000
 
 /**
  * The keys that the issuer publishes. Their address is looked up when the first token wants them; when that fails, tokens have to wait a
@@ -108,7 +110,8 @@ const discoveryPauseMs = 10_000
 function keysOf({ issuer, jwksUri }: JwtRule): JWTVerifyGetKey {
   let keys: Promise<JWTVerifyGetKey> | undefined
   let triedAt = Number.NEGATIVE_INFINITY
-  const find = async () => createRemoteJWKSet(keyAddress(jwksUri ?? (await discoverKeys(issuer))))
+  const find = async () =>
+    createRemoteJWKSet(keyAddress(jwksUri ?? (await discoverKeys(issuer))), { cooldownDuration: refreshPauseMs })
   return async (header, token) => {
     if (keys === undefined || performance.now() - triedAt > discoveryPauseMs) {
       triedAt = performance.now()
