@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { type IncomingHttpHeaders, request } from 'node:http'
 import { networkInterfaces } from 'node:os'
 import { describe, type TestContext, test } from 'node:test'
-import { AuthenticationError, type Authenticator } from '../ca/index.ts'
+import { type Authenticator, bearerToken } from '../ca/index.ts'
 import { createGraph } from '../collections/index.ts'
 import { createProblemLog } from '../config/index.ts'
 import { createAmbientIndex, createAmbientInputs, defaultAmbientSettings } from '../discovery/ambient/index.ts'
@@ -14,10 +14,8 @@ import { createProfiler } from './profiling.ts'
 /** Bearer tokens are names of namespaces. */
 const authenticator: Authenticator = {
   name: 'test',
-  async authenticate({ header }) {
-    const namespace = /^Bearer (\w[\w-]*)$/.exec(header('authorization')[0] ?? '')?.[1]
-    if (namespace === undefined) throw new AuthenticationError('no token')
-    return { identities: [`spiffe://cluster.local/ns/${namespace}/sa/x`], source: 'jwt' }
+  async authenticate(request) {
+    return { identities: [`spiffe://cluster.local/ns/${bearerToken(request)}/sa/x`], source: 'jwt' }
   },
 }
 
@@ -133,6 +131,7 @@ describe('debug pages', () => {
       assert.equal(await statusOf(page), 401, page)
     }
     assert.equal(await statusOf('syncz', 'app'), 403)
+    assert.equal((await get(own ?? '', 'syncz', { authorization: 'Istio istio-system' })).status, 200)
     assert.equal(await statusOf('pprof/', 'app'), 403)
     assert.equal(await statusOf('pprof/heap?seconds=0.01', 'app'), 403)
     assert.equal(await statusOf('force_disconnect?proxyID=web.app', 'app'), 403)
