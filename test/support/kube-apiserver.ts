@@ -108,9 +108,7 @@ export async function startKubeApiServer(flags: readonly string[] = []): Promise
   async function start(more: readonly string[] = []): Promise<void> {
     const starting = { from: Date.now(), to: Number.POSITIVE_INFINITY }
     starts.push(starting)
-    const started = spawn(program, [...files.flags(port, etcdPort), ...flags, ...more], {
-      stdio: ['ignore', 'ignore', 'pipe'],
-    })
+    const started = spawnBound(program, [...files.flags(port, etcdPort), ...flags, ...more], 'pipe')
     child = started
     let said = ''
     started.stderr?.setEncoding('utf8').on('data', (text: string) => {
@@ -172,6 +170,11 @@ async function askEtcd<T>(port: number, method: string, body: object): Promise<T
   return (await response.json()) as T
 }
 
+/** A process that does not outlive this one, however that ends. */
+function spawnBound(path: string, args: readonly string[], stderr: 'pipe' | 'inherit'): ChildProcess {
+  return spawn('setpriv', ['--pdeathsig', 'KILL', path, ...args], { stdio: ['ignore', 'ignore', stderr] })
+}
+
 async function isReady(client: KubeClient): Promise<boolean> {
   try {
     return (await client.request('/readyz')).ok
@@ -201,12 +204,10 @@ async function startEtcd(directory: string, port: number, peerPort: number): Pro
     // It need not outlive the machine.
     'unsafe-no-fsync': 'true',
   }
-  return spawn(
+  return spawnBound(
     etcd,
     Object.entries(flags).map(([name, value]) => `--${name}=${value}`),
-    {
-      stdio: ['ignore', 'ignore', 'inherit'],
-    },
+    'inherit',
   )
 }
 
