@@ -211,6 +211,17 @@ test('addresses of an entry are addresses or prefixes, or the whole entry is not
   }
 })
 
+test('a prefix is found as it is, not by an address inside it; what has no slash is no key', () => {
+  const mesh = createTestMesh()
+  mesh.apply(make.serviceEntry('ns1/se', { hosts: ['x.com'], addresses: ['10.3.1.7/16', '10.4.0.1'] }))
+  const found = (key: string) => mesh.index.addresses.lookup?.(key).map(({ name }) => name)
+  assert.deepEqual(found('/10.3.0.0/16'), ['ns1/x.com'])
+  assert.deepEqual(found('/10.4.0.1'), ['ns1/x.com'])
+  for (const key of ['/10.3.1.7', '/10.3.1.7/16', '/10.3.0.0', 'n1/10.4.0.1', 'x.com', '10.4.0.1', '']) {
+    assert.deepEqual(found(key), [], key)
+  }
+})
+
 test('allocated addresses count per host, and only where the entry takes them', () => {
   const status = {
     addresses: [

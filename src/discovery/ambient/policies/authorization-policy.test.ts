@@ -65,7 +65,9 @@ test('trust domains of a source are expressed on its principals', () => {
 test('trust domains that cannot be expressed drop an ALLOW rule, and are left out of a DENY rule', () => {
   const unsuitable: readonly Record<string, readonly string[]>[] = [
     { trustDomains: ['*.corp'], namespaces: ['x'] },
+    { trustDomains: ['td', '*.corp'], namespaces: ['x'] },
     { notTrustDomains: ['*.corp'], namespaces: ['x'] },
+    { trustDomains: ['*.corp'], notTrustDomains: ['td', '*.net'], namespaces: ['x'] },
   ]
   for (const fields of unsuitable) {
     assert.equal(groupsOf('ALLOW', source(fields)), undefined)
