@@ -38,17 +38,17 @@ export function bindCertificateService(
     definition: { CreateCertificate: { ...CreateCertificate, requestStream: true } },
     implementation: {
       CreateCertificate(call, callback) {
-        service
-          .createCertificate(async () => messageOf(await onlyMessage(call, readMs)), requestOf(call))
-          .then(
-            (certChain) => callback(null, create(ca.IstioCertificateResponseSchema, { certChain: [...certChain] })),
-            (error: unknown) =>
-              callback(
-                error instanceof CertificateRefusal
-                  ? { code: error.code, details: error.message }
-                  : { code: status.INTERNAL, details: 'internal error' },
-              ),
-          )
+        const read = async () => messageOf(await onlyMessage(call, readMs))
+        const answer = async () => service.createCertificate(read, requestOf(call))
+        answer().then(
+          (certChain) => callback(null, create(ca.IstioCertificateResponseSchema, { certChain: [...certChain] })),
+          (error: unknown) =>
+            callback(
+              error instanceof CertificateRefusal
+                ? { code: error.code, details: error.message }
+                : { code: status.INTERNAL, details: 'internal error' },
+            ),
+        )
       },
     },
   }

@@ -29,6 +29,12 @@ describe('settings', () => {
     assert.equal(settings.shutdownMs, 90_000)
   })
 
+  test('never give more to those that ask for no lifetime than to others', () => {
+    const { defaultWorkloadTtlSeconds, maxWorkloadTtlSeconds } = readSettings({}, { MAX_WORKLOAD_CERT_TTL: '1h' }, 1)
+    assert.deepEqual([defaultWorkloadTtlSeconds, maxWorkloadTtlSeconds], [3600, 3600])
+    assert.equal(readSettings({}, {}, 1).defaultWorkloadTtlSeconds, 86_400)
+  })
+
   test('take another issuer of tokens outside a cluster alone', () => {
     const env = { TOKEN_ISSUER: 'https://issuer', AUDIENCE: 'mesh' }
     assert.deepEqual(readSettings({}, env, 1).tokenIssuer, { issuer: 'https://issuer', audience: 'mesh' })
@@ -37,6 +43,7 @@ describe('settings', () => {
   })
 
   for (const [flags, env, message] of [
+    [{}, { CITADEL_SELF_SIGNED_CA_RSA_KEY_SIZE: '1024' }, /CITADEL_SELF_SIGNED_CA_RSA_KEY_SIZE: expected 2048/],
     [{ shutdownDuration: 'soon' }, {}, /--shutdownDuration: expected a duration/],
     [{ keepaliveMaxServerConnectionAge: '-1s' }, {}, /--keepaliveMaxServerConnectionAge/],
     [{ grpcAddr: '15010' }, {}, /--grpcAddr: expected host:port or :port/],

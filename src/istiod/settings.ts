@@ -218,7 +218,7 @@ export function readSettings(
     certificates: readCertificateSettings(env),
     caDir: env.ROOT_CA_DIR || './etc/cacerts',
     caTtlSeconds: read.duration('CITADEL_SELF_SIGNED_CA_CERT_TTL', 3650 * day * 1000) / 1000,
-    caRsaBits: read.number('CITADEL_SELF_SIGNED_CA_RSA_KEY_SIZE', 2048),
+    caRsaBits: rsaBits(read.number('CITADEL_SELF_SIGNED_CA_RSA_KEY_SIZE', 2048)),
     // Whoever lowers the maximum means those that ask for nothing, too.
     defaultWorkloadTtlSeconds: Math.min(
       read.duration('DEFAULT_WORKLOAD_CERT_TTL', day * 1000) / 1000,
@@ -250,6 +250,11 @@ export function readSettings(
       allocateAddresses: read.flag('PILOT_ENABLE_IP_AUTOALLOCATE', true),
     },
   }
+}
+
+function rsaBits(bits: number): number {
+  if (bits >= 2048 && bits <= 8192) return bits
+  throw new SettingError(`CITADEL_SELF_SIGNED_CA_RSA_KEY_SIZE: expected 2048 to 8192, not "${bits}"`)
 }
 
 function allowedKubeconfigOptions(options: readonly string[]): readonly string[] {

@@ -2,7 +2,9 @@ import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
 import { X509Certificate } from 'node:crypto'
 import { test } from 'node:test'
-import { keyPem, makeCa, makeCrl, makeKeys, makeLeaf } from '../../../test/support/ca.ts'
+import fc from 'fast-check'
+import { keyPem, makeCa, makeCrl, makeKeys, makeLeaf, x509 } from '../../../test/support/ca.ts'
+import { encode, encodeOid, tags } from './der.ts'
 import {
   buildSpiffe,
   certificateFromAnswer,
@@ -84,6 +86,36 @@ test('a name with separators in it stays one name', async () => {
     subjectAltNamesOf(leaf)?.map(({ value }) => value),
     names,
   )
+})
+
+test('whatever a name holds, it is no other name', async () => {
+  const root = await makeCa({ name: 'root' })
+  const kinds = { 134: 'uri', 130: 'dns', 129: 'email' } as const
+  const tag = fc.constantFrom(134, 130, 129)
+  const unit = fc.constantFrom('"', '\\', ', ', 'URI:', 'DNS:', identity, 'a', '\0', '\n', '\x7f', '\xe9', '\xff')
+  const property = fc.asyncProperty(
+    fc.array(fc.tuple(tag, fc.string({ unit, maxLength: 5 })), { minLength: 1, maxLength: 4 }),
+    fc.boolean(),
+    async (names, hasOther) => {
+      const fields = names.map(([kind, value]) => encode(kind, Buffer.from(value, 'latin1')))
+      const text = encode(0x0c, Buffer.from(`x", URI:${identity}`))
+      const other = encode(0xa0, encodeOid('1.3.6.1.4.1.311.20.2.3'), encode(0xa0, text))
+      const value = encode(tags.sequence, ...fields, ...(hasOther ? [other] : []))
+      const leaf = await x509.X509CertificateGenerator.create({
+        issuer: root.certificate.subjectName,
+        publicKey: root.keys.publicKey,
+        signingKey: root.keys.privateKey,
+        signingAlgorithm: { name: 'ECDSA', hash: 'SHA-256' },
+        extensions: [new x509.Extension('2.5.29.17', true, value)],
+      })
+      const read = subjectAltNamesOf(new X509Certificate(Buffer.from(leaf.rawData))) ?? []
+      assert.deepEqual(
+        read.filter(({ kind }) => kind !== 'other'),
+        names.map(([kind, text]) => ({ kind: kinds[kind as keyof typeof kinds], value: text })),
+      )
+    },
+  )
+  await fc.assert(property, { numRuns: 300 })
 })
 
 test('bundles are sets of certificates', async () => {
