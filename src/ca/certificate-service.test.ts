@@ -348,6 +348,25 @@ test('why another signer did not sign is in the log, not in the answer', async (
   assert.deepEqual(reasons, ['no signature: denied by x'])
 })
 
+test('of more requests than are served at once the others are turned away', async () => {
+  const decided = Promise.withResolvers<never>()
+  const registry = createMetricsRegistry()
+  const service = createCertificateService({
+    authority: { sign: () => assert.fail('it was signed') },
+    authenticators: [{ name: 'slow', authenticate: () => decided.promise }],
+    nodeAuthorizerOf: () => undefined,
+    metrics: createCaMetrics(registry),
+    audit: silentLogging().scope('ca'),
+    maxConcurrent: 2,
+  })
+  const ask = () => service.createCertificate(async () => assert.fail('it was read'), nodeProxy)
+  const waiting = [ask(), ask()]
+  await assert.rejects(ask(), { code: grpcStatus.RESOURCE_EXHAUSTED })
+  decided.reject(new Error('nobody'))
+  for (const one of waiting) await assert.rejects(one, { code: grpcStatus.UNAUTHENTICATED })
+  await assert.rejects(ask(), { code: grpcStatus.UNAUTHENTICATED })
+})
+
 const nodeProxy = {
   peerAddress: '10.0.0.1:1',
   header: (name: string) =>

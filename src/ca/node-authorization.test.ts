@@ -32,6 +32,12 @@ const refusals: readonly (readonly [string, readonly PodView[], object, RegExp])
   ['a foreign trust domain', [proxy, web], { requested: 'spiffe://evil/ns/shop/sa/web' }, /trust domain evil/],
   ['a token without a pod', [proxy, web], { caller: { ...caller, podName: undefined } }, /not bound to a pod/],
   ['a token without a pod uid', [proxy, web], { caller: { ...caller, podUid: undefined } }, /not bound to a pod/],
+  [
+    'a token with an empty pod uid',
+    [{ ...proxy, uid: '' }, web],
+    { caller: { ...caller, podUid: '' } },
+    /not bound to a pod/,
+  ],
   ['an unknown pod', [web], {}, /pod istio-system\/z not found/],
   ['a pod that was replaced', [{ ...proxy, uid: 'other' }, web], {}, /UID does not match/],
   ['a pod of another account', [{ ...proxy, serviceAccount: 'x' }, web], {}, /ServiceAccount does not match/],

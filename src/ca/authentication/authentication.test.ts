@@ -7,7 +7,7 @@ import { type AuthenticationRequest, type Authenticator, authenticate, bearerTok
 import { createKubernetesTokenAuthenticator, type ReviewToken } from './kubernetes-token.ts'
 import { isMeshPeer } from './mesh-peer.ts'
 import { createOidcAuthenticator, parseJwtRule } from './oidc.ts'
-import { serviceAccountOfSubject } from './service-account.ts'
+import { serviceAccountOfSubject, type TokenReviewStatus } from './service-account.ts'
 import { createXfccAuthenticator, identitiesOfXfcc, trustOfPeers } from './xfcc.ts'
 
 function request(
@@ -72,11 +72,54 @@ test('a token is in no reason, whatever the API server says of it', async () => 
   for (const review of refusals) {
     const clusters = { localId: 'k', aliases: new Map(), remoteIds: () => [], reviewerOf: () => review }
     const authenticator = createKubernetesTokenAuthenticator({ clusters, audiences: ['a'], trustDomain: () => 't' })
-    const outcome = await authenticate([authenticator], request({ authorization: ['Bearer very-secret'] }))
+    const outcome = await authenticate([authenticator], request({ authorization: ['Bearer a-very-secret-token'] }))
     assert.ok(outcome.kind === 'refused')
     assert.match(outcome.reasons.join(), /failed to validate the JWT from cluster "k": .*…/)
-    assert.ok(!outcome.reasons.join().includes('very-secret'))
+    assert.ok(!outcome.reasons.join().includes('a-very-secret-token'))
   }
+})
+
+test('a review counts when it accepted the token as a service account of its cluster', async () => {
+  const good = {
+    authenticated: true,
+    audiences: ['us', 'others'],
+    user: { username: 'system:serviceaccount:a:b', groups: ['system:serviceaccounts'] },
+  }
+  const asked: string[] = []
+  const ask = (status: TokenReviewStatus, clusterid: readonly string[] = []) => {
+    const reviewerOf = (id: string): ReviewToken | undefined => {
+      asked.push(id)
+      return id === 'local' || id === 'remote' ? async () => status : undefined
+    }
+    const clusters = {
+      localId: 'local',
+      aliases: new Map([['other-name', 'remote']]),
+      remoteIds: () => ['remote'],
+      reviewerOf,
+    }
+    const authenticator = createKubernetesTokenAuthenticator({ clusters, audiences: ['us'], trustDomain: () => 'td' })
+    return authenticator.authenticate(request({ authorization: ['Bearer x'], clusterid }))
+  }
+  for (const cluster of [[], ['local'], ['remote'], ['other-name']]) {
+    assert.deepEqual((await ask(good, cluster)).identities, ['spiffe://td/ns/a/sa/b'])
+  }
+  assert.deepEqual(asked, ['local', 'local', 'remote', 'remote'])
+  await assert.rejects(ask(good, ['Local']), {
+    message:
+      'client claims to be in cluster "Local", but we only know about local cluster "local" and remote clusters [remote]',
+  })
+  const user = good.user
+  const refused: readonly (readonly [TokenReviewStatus, RegExp])[] = [
+    [{}, /the token is not authenticated$/],
+    [{ ...good, authenticated: false }, /the token is not authenticated$/],
+    [{ ...good, error: 'x' }, /the service account authentication returns an error: x$/],
+    [{ authenticated: true, audiences: ['us'] }, /the token is not a service account$/],
+    [{ ...good, user: { ...user, groups: ['system:serviceaccounts:a'] } }, /the token is not a service account$/],
+    [{ ...good, user: { ...user, username: 'system:serviceaccount:a:' } }, /invalid username field/],
+    [{ ...good, audiences: ['others'] }, /not for any of the expected audiences$/],
+    [{ ...good, audiences: [] }, /not for any of the expected audiences$/],
+  ]
+  for (const [status, message] of refused) await assert.rejects(ask(status), { code: 'UNAUTHENTICATED', message })
 })
 
 test('only signed tokens of the issuer, in time and for us, are accepted', async () => {

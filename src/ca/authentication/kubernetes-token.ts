@@ -42,12 +42,19 @@ export function createKubernetesTokenAuthenticator(options: KubernetesTokenOptio
         const identity = buildSpiffe({ trustDomain: trustDomain(), ...account })
         return { identities: [identity], kubernetes: account, source: 'jwt' }
       } catch (cause) {
-        // An API server may say again what it was sent.
-        const why = (cause instanceof Error ? cause.message : String(cause)).replaceAll(token, '…')
+        const why = withoutToken(cause instanceof Error ? cause.message : String(cause), token)
         throw new AuthenticationError(`failed to validate the JWT from cluster "${clusterId}": ${why}`, { cause })
       }
     },
   }
+}
+
+/** No token is shorter: a word of the message is none. */
+const shortestToken = 16
+
+/** An API server may say again what it was sent. */
+function withoutToken(message: string, token: string): string {
+  return token.length < shortestToken ? message : message.replaceAll(token, '…')
 }
 
 function extractToken(extract: () => string): string {

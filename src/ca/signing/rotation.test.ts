@@ -225,3 +225,20 @@ test('a long interval is not taken for none', async (t) => {
   await rotator
   assert.deepEqual(warnings, [])
 })
+
+test('the first check waits for a random part of the interval', async (t) => {
+  const { authority, store } = await world()
+  t.mock.method(Math, 'random', () => 0.999)
+  const end = new AbortController()
+  let checks = 0
+  const base = { store, secretName, authority, graceRatio: 0.2, ...options, checkIntervalSeconds: 1000 }
+  const onOutcome = (): void => {
+    checks += 1
+  }
+  const rotator = runRootRotator({ ...base, onOutcome }, end.signal)
+  await rotateRoot(base)
+  await new Promise((resolve) => setImmediate(resolve))
+  end.abort()
+  await rotator
+  assert.equal(checks, 0)
+})
