@@ -64,10 +64,13 @@ export function readCertificateSettings(env: Environment): CertificateSettings {
 
 /** Nothing or less: the root is not looked at. */
 function rootCheckSeconds(env: Environment): number {
-  const name = 'CITADEL_SELF_SIGNED_ROOT_CERT_CHECK_INTERVAL'
-  const text = env[name] || '1h'
+  const text = env.CITADEL_SELF_SIGNED_ROOT_CERT_CHECK_INTERVAL || '1h'
   const ms = parseGoDuration(text)
-  if (ms === undefined) throw new SettingError(`${name}: expected a duration such as 1h, not "${text}"`)
+  if (ms === undefined) {
+    throw new SettingError(
+      `CITADEL_SELF_SIGNED_ROOT_CERT_CHECK_INTERVAL: expected a duration such as 1h, not "${text}"`,
+    )
+  }
   return Math.max(0, ms) / 1000
 }
 

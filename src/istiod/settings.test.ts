@@ -10,7 +10,7 @@ describe('settings', () => {
     assert.equal(settings.namespace, 'istio-system')
     assert.equal(settings.secureGrpcAddress, ':15012')
     assert.deepEqual(settings.tokenAudiences, ['istio-ca'])
-    assert.equal(settings.trustedNodeAccounts, 'istio-system/ztunnel')
+    assert.equal(settings.trustedNodeAccounts, '')
     assert.equal(settings.checkNodeIdentity, true)
     assert.equal(settings.debugAuth, true)
     assert.equal(settings.plainGrpcAddress, '')

@@ -87,6 +87,7 @@ export interface DiscoverySettings {
   readonly tokenAudiences: readonly string[]
   /** Of tokens that are accepted outside Kubernetes; undefined: none are. */
   readonly tokenIssuer: { readonly issuer: string; readonly audience: string } | undefined
+  /** Who may ask for certificates of the pods of their node: `namespace/account,…`; nobody by default. */
   readonly trustedNodeAccounts: string
   readonly trustedGatewayCidrs: readonly string[]
   readonly authenticates: { readonly onTls: boolean; readonly onPlaintext: boolean }
@@ -187,7 +188,7 @@ export function readSettings(
     spiffeBundleEndpoints: parseBundleEndpoints(env.SPIFFE_BUNDLE_ENDPOINTS ?? ''),
     tokenAudiences: read.list('TOKEN_AUDIENCES', 'istio-ca'),
     tokenIssuer: tokenIssuer(env),
-    trustedNodeAccounts: env.CA_TRUSTED_NODE_ACCOUNTS ?? `${namespace}/ztunnel`,
+    trustedNodeAccounts: env.CA_TRUSTED_NODE_ACCOUNTS ?? '',
     trustedGatewayCidrs: read.list('TRUSTED_GATEWAY_CIDR', ''),
     authenticates: {
       onTls: read.flag('XDS_AUTH', true),

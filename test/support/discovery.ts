@@ -29,7 +29,12 @@ export async function startDiscovery(options: {
     ctrlz_port: '0',
     ...options.flags,
   }
-  const env = { ROOT_CA_DIR: join(options.stateDir, 'no-cacerts'), POD_NAME: 'istiod-1', ...options.env }
+  const env = {
+    ROOT_CA_DIR: join(options.stateDir, 'no-cacerts'),
+    POD_NAME: 'istiod-1',
+    CA_TRUSTED_NODE_ACCOUNTS: 'istio-system/ztunnel',
+    ...options.env,
+  }
   const stop = new AbortController()
   const log = logLines()
   const started = Promise.withResolvers<DiscoveryPorts>()

@@ -38,7 +38,12 @@ export async function startReplica(kubeconfig: string, name: string, more: reado
     ],
     {
       stdio: ['ignore', 'pipe', 'inherit'],
-      env: { ...process.env, POD_NAME: name, ROOT_CA_DIR: `${kubeconfig}.none` },
+      env: {
+        ...process.env,
+        POD_NAME: name,
+        ROOT_CA_DIR: `${kubeconfig}.none`,
+        CA_TRUSTED_NODE_ACCOUNTS: 'istio-system/ztunnel',
+      },
     },
   )
   let said = ''
