@@ -3,7 +3,7 @@ import type { Socket } from 'node:net'
 import { plainHeaders } from './client.ts'
 import { HboneError } from './errors.ts'
 import { createByteStream } from './http2/byte-stream.ts'
-import { errorCode } from './http2/constants.ts'
+import { errorCode, Http2ConnectionError } from './http2/constants.ts'
 import type { HeaderField } from './http2/hpack.ts'
 import { createSession } from './http2/session.ts'
 import type { SessionStream, StreamEvents } from './http2/stream.ts'
@@ -33,6 +33,9 @@ export async function serveTunnels(
   const connection: TunnelServerConnection = {
     peer,
     closed: closed.promise,
+    get breach() {
+      return session.failure instanceof Http2ConnectionError ? session.failure : undefined
+    },
     goAway: () => session.leave(),
     destroy: () => session.destroy(),
   }

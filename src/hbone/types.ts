@@ -125,4 +125,6 @@ export interface TunnelServerConnection {
   /** Cuts everything. */
   destroy(): void
   readonly closed: Promise<void>
+  /** How the peer broke the protocol, or that it answers no more; absent when that is not why it ended. */
+  readonly breach: Error | undefined
 }

@@ -265,6 +265,10 @@ suite('tunnels with other implementations', { skip: canRunLab, timeout: 120_000 
         await peer.next(({ type }) => type === frameTypes.goAway, `GOAWAY for ${broken.toString('hex').slice(0, 40)}`)
         await eventually(() => peer.ended, 'the end of the connection')
       }
+      const told = /\twarn\tproxy\ttunnel connection broken by its peer\tsrc\.addr=10\.77\.2\.3:\d+ error="?(.*?)"?$/gm
+      const reasons = () => [...proxy.log().matchAll(told)].map(([, reason]) => reason)
+      await eventually(() => reasons().length === 6, 'a line for each')
+      assert.ok(reasons().includes('WINDOW_UPDATE of nothing'), `${reasons()}`)
       await using peer = await open()
       peer.send(headers(1, connectBlock(application)))
       assert.equal((await status(peer, 1)).status, 200)

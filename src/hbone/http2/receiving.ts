@@ -54,6 +54,8 @@ export interface Receiving {
 }
 
 const mostHeaderBlockBytes = 128 * 1024
+/** Answers that the peer leaves unread. One that reads leaves a few of some tens of bytes each. */
+const mostWaitingControlBytes = 512 * 1024
 
 export function createReceiving(options: ReceivingOptions, session: ReceivingSession): Receiving {
   const { http2 } = options
@@ -81,6 +83,7 @@ export function createReceiving(options: ReceivingOptions, session: ReceivingSes
   }
 
   function resetStream(stream: Stream, code: number): void {
+    if (server && !stream.answered) spend(resets)
     sendReset(stream.id, code)
     close(stream, code, new Error(`the peer broke the protocol on a stream (code ${code})`))
   }
@@ -223,16 +226,10 @@ export function createReceiving(options: ReceivingOptions, session: ReceivingSes
     if (streamId <= lastPeerStreamId) return
     if (session.goodbyeSent()) return
     lastPeerStreamId = streamId
-    if (streams.size >= (options.maxConcurrentStreams ?? Number.POSITIVE_INFINITY)) {
-      sendReset(streamId, errorCode.refusedStream)
-      return
-    }
-    if (tooLarge) {
-      sendReset(streamId, errorCode.enhanceYourCalm)
-      return
-    }
-    if (!isWellFormed(fields) || !isRequest(fields)) {
-      sendReset(streamId, errorCode.protocolError)
+    const refusal = refusalOf(fields, tooLarge)
+    if (refusal !== undefined) {
+      spend(resets)
+      sendReset(streamId, refusal)
       return
     }
     const opened = addStream(streamId, noEvents)
@@ -241,6 +238,13 @@ export function createReceiving(options: ReceivingOptions, session: ReceivingSes
     opened.events = options.onStream?.(portOf(opened), fields, endStream) ?? noEvents
     if (endStream) opened.events.end()
     options.onChange()
+  }
+
+  /** The code with which a new stream is reset, if it is not to be. */
+  function refusalOf(fields: readonly HeaderField[], tooLarge: boolean): number | undefined {
+    if (streams.size >= (options.maxConcurrentStreams ?? Number.POSITIVE_INFINITY)) return errorCode.refusedStream
+    if (tooLarge) return errorCode.enhanceYourCalm
+    return isWellFormed(fields) && isRequest(fields) ? undefined : errorCode.protocolError
   }
 
   function takeReset(streamId: number, payload: Buffer): void {
@@ -328,6 +332,9 @@ export function createReceiving(options: ReceivingOptions, session: ReceivingSes
       return lastPeerStreamId
     },
     take(bytes) {
+      if (writer.waitingControlBytes > mostWaitingControlBytes) {
+        throw new Http2ConnectionError(errorCode.enhanceYourCalm, 'the peer does not read its answers')
+      }
       let rest = bytes
       if (prefaceDue.length > 0) {
         const length = Math.min(prefaceDue.length, rest.length)

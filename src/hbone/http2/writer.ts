@@ -12,6 +12,8 @@ export interface FrameWriter {
   /** So much is waiting that no more should be brought. */
   readonly congested: boolean
   readonly waitingBytes: number
+  /** So much of it is frames other than DATA, which no window holds back. */
+  readonly waitingControlBytes: number
   /** Bytes that are no frame. They go out with the next frame. */
   raw(bytes: Buffer): void
   /** A frame other than DATA; it goes out at the end of this turn of the event loop, or with the next bytes. */
@@ -25,6 +27,13 @@ export interface FrameWriter {
   end(): void
   /** Nothing more is sent; what was gathered is given up. */
   close(): void
+}
+
+interface Batch {
+  readonly buffer: Buffer
+  readonly length: number
+  /** So much of it was gathered as frames other than DATA. */
+  readonly controlLength: number
 }
 
 export function writeFrameHeader(
@@ -45,10 +54,12 @@ export function writeFrameHeader(
 
 /** `onRelief` is called when the writer is no longer congested. */
 export function createFrameWriter(socket: Socket, onRelief: () => void): FrameWriter {
-  const full: { readonly buffer: Buffer; readonly length: number }[] = []
+  const full: Batch[] = []
   let current: Buffer | undefined
   let filled = 0
+  let controlFilled = 0
   let waitingBytes = 0
+  let waitingControlBytes = 0
   let writing = false
   let flushing: NodeJS.Immediate | undefined
   let relieving = false
@@ -57,9 +68,9 @@ export function createFrameWriter(socket: Socket, onRelief: () => void): FrameWr
 
   function makeRoom(): Buffer {
     if (current !== undefined && filled < batchBytes) return current
-    if (current !== undefined) full.push({ buffer: current, length: filled })
+    const filledUp = takeCurrent()
+    if (filledUp !== undefined) full.push(filledUp)
     current = acquireBatch()
-    filled = 0
     return current
   }
 
@@ -92,21 +103,23 @@ export function createFrameWriter(socket: Socket, onRelief: () => void): FrameWr
     writing = true
     socket.write(next.buffer.subarray(0, next.length), () => {
       releaseBatch(next.buffer)
-      written(next.length)
+      written(next.length, next.controlLength)
     })
   }
 
-  function takeCurrent(): { buffer: Buffer; length: number } | undefined {
+  function takeCurrent(): Batch | undefined {
     if (current === undefined) return undefined
-    const taken = { buffer: current, length: filled }
+    const taken = { buffer: current, length: filled, controlLength: controlFilled }
     current = undefined
     filled = 0
+    controlFilled = 0
     return taken
   }
 
-  function written(bytes: number): void {
+  function written(bytes: number, controlBytes: number): void {
     writing = false
     waitingBytes -= bytes
+    waitingControlBytes -= controlBytes
     if (closed) return
     flush()
     if (relieving && waitingBytes < mostWaitingBytes / 2) {
@@ -115,7 +128,7 @@ export function createFrameWriter(socket: Socket, onRelief: () => void): FrameWr
     }
   }
 
-  const directWritten = () => written(0)
+  const directWritten = () => written(0, 0)
 
   return {
     get idle() {
@@ -127,11 +140,17 @@ export function createFrameWriter(socket: Socket, onRelief: () => void): FrameWr
     get waitingBytes() {
       return waitingBytes
     },
+    get waitingControlBytes() {
+      return waitingControlBytes
+    },
     raw: append,
     frame(type, flags, streamId, payload) {
       if (closed) return
       appendHeader(payload.length, type, flags, streamId)
       append(payload)
+      const bytes = frameHeaderBytes + payload.length
+      controlFilled += bytes
+      waitingControlBytes += bytes
       if (!writing) flushing ??= setImmediate(flush)
     },
     data(streamId, flags, payload) {

@@ -12,6 +12,7 @@ import {
   responseHeaders,
 } from '../decisions/index.ts'
 import type { Identity, SocketAddress, Workload } from '../model.ts'
+import { formatAddress } from '../state/address.ts'
 import { errorTexts, type ResponseFlag } from '../telemetry/index.ts'
 import { authorizeConnection } from './authorization.ts'
 import { addressesOf } from './client.ts'
@@ -62,6 +63,11 @@ export async function serveInbound(context: PodContext, socket: Socket, options:
       })
     })
     options.onConnection(connection)
+    void connection.closed.then(() => {
+      const { breach: error } = connection
+      if (error !== undefined)
+        services.log.warn('tunnel connection broken by its peer', { 'src.addr': formatAddress(from), error })
+    })
   } catch (error) {
     socket.destroy()
     const failure = describeFailure(error)
@@ -91,13 +97,15 @@ export async function serveRequest(context: PodContext, request: TunnelRequest, 
   }
   const asked = readConnect(request)
   if (asked.kind === 'reject') return refuse(asked.status, { error: asked.error, flag: 'CONNECT' })
-  let local: Workload
+  let found: Workload
   try {
     const wait = { timeoutMs: options.localWorkloadTimeoutMs, signal: request.signal }
-    local = await services.state.waitForLocalWorkload(context.pod, wait)
+    found = await services.state.waitForLocalWorkload(context.pod, wait)
   } catch (error) {
     return refuse(503, describeFailure(error))
   }
+  // What the decision asks the control plane for takes its time, in which the pod's own workload may change.
+  const localNow = (): Workload => services.state.localWorkload(context.pod) ?? found
   const decision = await decide(
     context,
     (view) =>
@@ -106,7 +114,7 @@ export async function serveRequest(context: PodContext, request: TunnelRequest, 
         {
           method: request.method,
           authority: request.authority,
-          local,
+          local: localNow(),
           from,
           connectionTo: to,
           headers: request.headers,
@@ -125,7 +133,7 @@ export async function serveRequest(context: PodContext, request: TunnelRequest, 
   if (decision.kind === 'reject') {
     return refuse(decision.status, { error: decision.error, flag: 'CONNECT' })
   }
-  await carry(context, request, { ...peer, local, decision })
+  await carry(context, request, { ...peer, local: localNow(), decision })
 }
 
 async function carry(
