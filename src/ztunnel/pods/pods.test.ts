@@ -6,16 +6,22 @@ import { createPods, type PodChange } from './index.ts'
 /** Any two files stand for two namespaces: they differ in inode as namespaces do. */
 const places = { a: import.meta.filename, b: process.execPath }
 
-function world() {
+/** `settle`: of the starts of blocked pods. */
+function world(settle: () => Promise<void> = () => Promise.resolve()) {
   const blocked = new Set<string>()
   const stopped: string[] = []
   const changes: PodChange[] = []
+  const attempts: string[] = []
   let starts = 0
   const pods = createPods({
     retryMs: 5,
     onChange: (change) => changes.push(change),
     async start(pod) {
-      if (blocked.has(pod.name)) throw new Error('failed to bind to address [::]:15008')
+      if (blocked.has(pod.name)) {
+        attempts.push(pod.name)
+        await settle()
+        throw new Error('failed to bind to address [::]:15008')
+      }
       starts += 1
       return {
         drain: async () => undefined,
@@ -30,7 +36,7 @@ function world() {
       pod: { name: uid, namespace: 'default', serviceAccount: 'default' },
       namespaceFd: openSync(places[place], 'r'),
     })
-  return { pods, add, blocked, stopped, changes, starts: () => starts }
+  return { pods, add, blocked, stopped, changes, attempts, starts: () => starts }
 }
 
 test('ready is: the snapshot is complete and nothing is pending', async () => {
@@ -69,6 +75,46 @@ test('a pod that cannot be started is answered so, and tried again until it can'
     pods.list().map(({ uid, state }) => [uid, state]),
     [['one', 'Up']],
   )
+})
+
+test('a message waits for one attempt at most, however many pods are pending and however long an attempt takes', async (context) => {
+  let settleNext: (() => void) | undefined
+  let isSlow = false
+  const { pods, add, blocked, attempts } = world(() =>
+    isSlow ? new Promise((done) => (settleNext = done)) : Promise.resolve(),
+  )
+  context.after(() => pods.stop('the test ends'))
+  await pods.handle({ kind: 'snapshot-sent' })
+  const uids = Array.from({ length: 20 }, (_, index) => `pending-${index}`)
+  for (const uid of uids) {
+    blocked.add(uid)
+    await add(uid)
+  }
+  isSlow = true
+  attempts.length = 0
+  while (settleNext === undefined) await new Promise((resolve) => setImmediate(resolve))
+  // Many rounds could have begun meanwhile.
+  await new Promise((resolve) => setTimeout(resolve, 50))
+  const served = add('fine')
+  const settleFirst = settleNext
+  isSlow = false
+  settleFirst()
+  assert.equal(await served, undefined)
+  assert.deepEqual(attempts, ['pending-0'])
+})
+
+test('an attempt that fails when all has ended leaves nothing behind', async () => {
+  const failing = Promise.withResolvers<void>()
+  const { pods, add, blocked, attempts } = world(() => failing.promise)
+  blocked.add('one')
+  const added = add('one')
+  while (attempts.length === 0) await new Promise((resolve) => setImmediate(resolve))
+  await pods.stop('the process ends')
+  failing.resolve()
+  assert.match((await added) ?? '', /^failure to start proxy/)
+  assert.deepEqual(pods.list(), [])
+  const timers = process.getActiveResourcesInfo().filter((kind) => kind === 'Timeout')
+  assert.deepEqual(timers, [])
 })
 
 test('a pod deleted while pending is not tried again', async () => {

@@ -70,6 +70,7 @@ export function createPods<P extends ServedPod>(options: PodsOptions<P>): Pods<P
   let snapshot = new Set<string>()
   let snapshotSent = false
   let retry: NodeJS.Timeout | undefined
+  let retrying = false
   let turn: Promise<unknown> = Promise.resolve()
   const retryListeners = new Set<() => void>()
   let ended = false
@@ -127,17 +128,27 @@ export function createPods<P extends ServedPod>(options: PodsOptions<P>): Pods<P
     } catch (error) {
       const text = `failure to start proxy : ${error instanceof Error ? error.message : String(error)}`
       if (pending.get(uid)?.namespace !== namespace) forgetPending(uid)
+      if (ended) {
+        namespace[Symbol.dispose]()
+        return text
+      }
       pending.set(uid, { pod, namespace })
-      retry ??= setInterval(() => void inTurn(retryPending), retryMs)
+      retry ??= setInterval(() => void retryPending(), retryMs)
       onChange({ kind: 'pending', uid, pod, error: text })
       return text
     }
   }
 
+  /** Each in a turn of its own, so that a message has to wait for one at most, and no round while the one before goes on. */
   async function retryPending(): Promise<void> {
+    if (retrying) return
+    retrying = true
     for (const [uid, { pod, namespace }] of [...pending]) {
-      if (pending.get(uid)?.namespace === namespace) await startPod(uid, pod, namespace)
+      await inTurn(async () => {
+        if (pending.get(uid)?.namespace === namespace) await startPod(uid, pod, namespace)
+      })
     }
+    retrying = false
     for (const listener of retryListeners) listener()
   }
 
