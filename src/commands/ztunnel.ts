@@ -54,7 +54,8 @@ export function create(): Command {
       using _collecting = collectWhenIdle()
       using _trimming = trimWhenIdle()
       const stop = new AbortController()
-      process.once('SIGTERM', () => stop.abort())
+      // However often it is asked: a supervisor that asks again must not cut the connections that may still end.
+      process.on('SIGTERM', () => stop.abort())
       process.once('SIGINT', () => {
         stop.abort()
         process.once('SIGINT', () => process.exit(130))

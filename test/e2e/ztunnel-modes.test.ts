@@ -312,4 +312,24 @@ suite('the node proxy in its modes', { skip: canRunLab, timeout: 120_000 }, () =
     proxy.process.kill('SIGINT')
     assert.equal(await proxy.stopped(), 130)
   })
+
+  test('a supervisor that asks again and again cuts nothing', async () => {
+    await using lab = await createMeshLab({ pods: [client, server], nodes: ['n1', 'n2'] })
+    announcePod(lab, client)
+    announcePod(lab, server, [echo])
+    announceService(lab, echo)
+    await lab.listen('server', 8080, answerBack)
+    const [, proxy] = await Promise.all([lab.startProxy('n1'), lab.startProxy('n2')])
+    const socket = await lab.connect('client', echoTo)
+    ignoreErrors(socket)
+    assert.equal(await say(socket, 'hello'), 'hello')
+    proxy.process.kill('SIGTERM')
+    await proxy.logged(/shutting down/)
+    for (const text of ['again', 'and again']) {
+      proxy.process.kill('SIGTERM')
+      assert.equal(await say(socket, text), text)
+    }
+    socket.end()
+    assert.equal(await proxy.stopped(), 0)
+  })
 })
