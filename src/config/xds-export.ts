@@ -39,8 +39,6 @@ export function exportedKind<T>(
         name,
         ...(old === undefined ? {} : { old }),
         ...(next === undefined ? {} : { new: next }),
-        keys: [name],
-        nodes: [],
       },
     ]
   }

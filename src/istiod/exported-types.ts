@@ -71,7 +71,7 @@ function meshConfigSource(mesh: ExportOptions['mesh']): ResourceSource {
       return mesh.subscribe(() => {
         const next = now()
         if (next.version === old.version) return
-        listener([{ name: next.name, old, new: next, keys: [next.name], nodes: [] }])
+        listener([{ name: next.name, old, new: next }])
         old = next
       })
     },

@@ -107,7 +107,7 @@ function proxyConfigSource(bundle: MeshTrustBundle): ResourceSource {
       return bundle.subscribe(() => {
         const old = last
         last = present()
-        listener([{ name, old, new: last, keys: [name], nodes: [] }])
+        listener([{ name, old, new: last }])
       })
     },
   }

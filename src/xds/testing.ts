@@ -46,8 +46,10 @@ export function createMemorySource(typeUrl: string, options: { readonly onDemand
           name,
           ...(before === undefined ? {} : { old: before.resource }),
           ...(after === undefined ? {} : { new: after.resource }),
-          keys: [...keysOf(before?.of), ...keysOf(next)],
-          nodes: [before?.of.node, next?.node].filter((node) => node !== undefined),
+          reach: () => ({
+            keys: [...keysOf(before?.of), ...keysOf(next)],
+            nodes: [before?.of.node, next?.node].filter((node) => node !== undefined),
+          }),
         })
       }
       for (const resource of set) note(resource.name, resource)

@@ -36,9 +36,14 @@ export interface ResourceChange {
   readonly old?: EncodedResource
   /** The resource now; absent when it was removed. */
   readonly new?: EncodedResource
-  /** Keys (names, aliases, service keys, before and after) that bring this change to a client subscribed to one of them. */
+  /** Whom it reaches beside those who subscribe to its name; absent: nobody. Asked only where clients subscribe to names. */
+  reach?(): Reach
+}
+
+export interface Reach {
+  /** Names, aliases and service keys, before and after: the change goes to clients that subscribe to one of them. */
   readonly keys: readonly string[]
-  /** Node names (before and after) whose clients get the change without asking. */
+  /** Node names, before and after, whose clients get the change without asking. */
   readonly nodes: readonly string[]
 }
 

@@ -210,8 +210,8 @@ test('a change tells the keys and nodes it concerns, before and after', () => {
   let keys: readonly string[] = []
   let nodes: readonly string[] = []
   index.addresses.subscribe((changes) => {
-    keys = changes.flatMap((change) => change.keys)
-    nodes = changes.flatMap((change) => change.nodes)
+    keys = changes.flatMap((change) => change.reach?.().keys ?? [])
+    nodes = changes.flatMap((change) => change.reach?.().nodes ?? [])
   })
   apply(make.pod('ns1/a', '10.0.0.2', {}, {}, { nodeName: 'other' }))
   assert.deepEqual([...keys].sort(), ['/10.0.0.1', '/10.0.0.2', 'c1//Pod/ns1/a', 'ns1/svc.ns1.svc.cluster.local'])

@@ -1,6 +1,6 @@
 // Encoded collections as the resource sources that are served over xDS.
 import type { Change, Collection, Graph } from '../../collections/index.ts'
-import type { EncodedResource, ResourceChange, ResourceSource } from '../../xds/index.ts'
+import type { EncodedResource, Reach, ResourceChange, ResourceSource } from '../../xds/index.ts'
 import type { EncodedAddress } from './encoded.ts'
 
 export const addressTypeUrl = 'type.googleapis.com/istio.workload.Address'
@@ -92,17 +92,27 @@ export function authorizationSource(authorizations: Collection<EncodedResource>)
     get: (name) => authorizations.get(name),
     subscribe: (listener) =>
       authorizations.subscribe((changes) =>
-        listener(changes.map((change) => ({ name: change.key, ...sides(change), keys: [change.key], nodes: [] }))),
+        listener(changes.map((change) => ({ name: change.key, ...sides(change) }))),
       ),
   }
 }
 
 function addressChange(change: Change<EncodedAddress>): ResourceChange {
-  const both = [change.kind === 'added' ? undefined : change.old, change.kind === 'removed' ? undefined : change.new]
-  const present = both.filter((address) => address !== undefined)
+  let known: Reach | undefined
   return {
     name: change.key,
     ...sides(change),
+    reach() {
+      known ??= reachOf(change)
+      return known
+    },
+  }
+}
+
+function reachOf(change: Change<EncodedAddress>): Reach {
+  const both = [change.kind === 'added' ? undefined : change.old, change.kind === 'removed' ? undefined : change.new]
+  const present = both.filter((address) => address !== undefined)
+  return {
     keys: [...new Set(present.flatMap(({ name, aliases, services }) => [name, ...aliases, ...services]))],
     nodes: [...new Set(present.flatMap(({ node }) => (node === '' ? [] : [node])))],
   }

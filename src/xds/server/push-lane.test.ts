@@ -3,7 +3,7 @@ import { describe, mock, test } from 'node:test'
 import fc from 'fast-check'
 import { createPushLane, type Wave } from './push-lane.ts'
 
-const change = (name: string, keys: string[] = [name]) => ({ name, keys, nodes: [] })
+const change = (name: string, keys: string[] = [name]) => ({ name, reach: () => ({ keys, nodes: [] }) })
 const type = 'a.B'
 
 describe('a push lane', () => {
@@ -122,7 +122,7 @@ describe('a push lane', () => {
       add('a', ['a', '/10.0.0.1'])
       add('a', ['a', '/10.0.0.2'])
       tick(11)
-      assert.deepEqual(waves[0]?.get(type)?.[0]?.keys, ['a', '/10.0.0.1', '/10.0.0.2'])
+      assert.deepEqual(waves[0]?.get(type)?.[0]?.reach?.().keys, ['a', '/10.0.0.1', '/10.0.0.2'])
     }))
 
   test('tells nothing after it was closed', () => {

@@ -81,13 +81,25 @@ export function createPushLane(
   }
 }
 
+function reachOfBoth(earlier: ResourceChange['reach'], later: ResourceChange['reach']): Pick<ResourceChange, 'reach'> {
+  if (earlier === undefined && later === undefined) return {}
+  return {
+    reach() {
+      const [before, after] = [earlier?.(), later?.()]
+      return {
+        keys: [...new Set([...(before?.keys ?? []), ...(after?.keys ?? [])])],
+        nodes: [...new Set([...(before?.nodes ?? []), ...(after?.nodes ?? [])])],
+      }
+    },
+  }
+}
+
 function mergeChange(earlier: ResourceChange | undefined, later: ResourceChange): ResourceChange {
   if (earlier === undefined) return later
   return {
     name: later.name,
     ...(earlier.old === undefined ? {} : { old: earlier.old }),
     ...(later.new === undefined ? {} : { new: later.new }),
-    keys: [...new Set([...earlier.keys, ...later.keys])],
-    nodes: [...new Set([...earlier.nodes, ...later.nodes])],
+    ...reachOfBoth(earlier.reach, later.reach),
   }
 }

@@ -79,8 +79,8 @@ export interface SharedList {
   forget(): void
 }
 
-/** For so long after it was last asked for the list is held: clients tend to come together. */
-const heldMs = 1_000
+/** For so long after it was last asked for the list is held: clients tend to come together, and of a large mesh one after another. */
+const heldMs = 5_000
 
 export function sharedListOf(source: ResourceSource): SharedList {
   let content: Content | undefined

@@ -122,7 +122,9 @@ export function noteChanges(
 function concerns(watch: Watch, change: ResourceChange, nodeName: string): boolean {
   if (watch.wildcard || watch.names.has(change.name)) return true
   if (watch.type.source.lookup === undefined) return false
-  return change.keys.some((key) => watch.names.has(key)) || (nodeName !== '' && change.nodes.includes(nodeName))
+  const reach = change.reach?.()
+  if (reach === undefined) return false
+  return reach.keys.some((key) => watch.names.has(key)) || (nodeName !== '' && reach.nodes.includes(nodeName))
 }
 
 export function hasPending(watch: Watch, part: PushPart): boolean {

@@ -142,7 +142,7 @@ function source(
       touches += 1
       const changes = touched.map((name): ResourceChange => {
         const now = get(name)
-        return { name, ...(now === undefined ? {} : { new: now }), keys: [name], nodes: [] }
+        return { name, ...(now === undefined ? {} : { new: now }) }
       })
       for (const listener of listeners) listener(changes)
     },
