@@ -56,6 +56,9 @@ export async function openTunnelConnection(
     get usable() {
       return session.open
     },
+    get heldUp() {
+      return session.heldUp
+    },
     onChange: (listener) => void listeners.add(listener),
     closeGracefully: () => session.leave(),
     destroy: () => session.destroy(),

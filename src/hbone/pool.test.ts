@@ -7,11 +7,13 @@ interface FakeConnection extends TunnelConnection {
   readonly tunnels: Set<Tunnel>
   sayGoodbye(): void
   endOne(): void
+  holdUp(): void
 }
 
 function fakeConnection(maxTunnels = 1000): FakeConnection {
   const listeners = new Set<() => void>()
   const tunnels = new Set<Tunnel>()
+  let heldUp = false
   const { promise: closed, resolve: close } = Promise.withResolvers<void>()
   let usable = true
   let active = 0
@@ -28,6 +30,12 @@ function fakeConnection(maxTunnels = 1000): FakeConnection {
     },
     get usable() {
       return usable
+    },
+    get heldUp() {
+      return heldUp
+    },
+    holdUp() {
+      heldUp = true
     },
     async connect() {
       active += 1
@@ -61,7 +69,9 @@ function fakeConnection(maxTunnels = 1000): FakeConnection {
   }
 }
 
-function target(options: { maxTunnels?: number; fail?: () => Error | undefined } = {}) {
+function target(
+  options: { maxTunnels?: number; fail?: () => Error | undefined; onOpen?: (connection: FakeConnection) => void } = {},
+) {
   const opened: FakeConnection[] = []
   const signals: AbortSignal[] = []
   return {
@@ -75,6 +85,7 @@ function target(options: { maxTunnels?: number; fail?: () => Error | undefined }
       if (error !== undefined) throw error
       const connection = fakeConnection(options.maxTunnels)
       opened.push(connection)
+      options.onOpen?.(connection)
       return connection
     },
   }
@@ -146,6 +157,50 @@ test('a connection whose peer said goodbye gets no new tunnels', async () => {
   await tunnels.connect(one, request)
   assert.equal(one.opened.length, 2)
   assert.equal(tunnels.connections, 1)
+  tunnels.close()
+})
+
+for (const [what, options] of [
+  ['takes no tunnels', { maxTunnels: 0 }],
+  ['says goodbye at once', { onOpen: (connection: FakeConnection) => connection.sayGoodbye() }],
+] as const) {
+  test(`a peer that ${what} is tried a few times, and then all who wait are told`, { timeout: 10_000 }, async () => {
+    const one = target(options)
+    const tunnels = pool(10)
+    const outcomes = await Promise.allSettled([tunnels.connect(one, request), tunnels.connect(one, request)])
+    for (const outcome of outcomes) {
+      assert.equal(outcome.status === 'rejected' && outcome.reason.message, 'h2 failed: the peer takes no tunnels')
+    }
+    assert.equal(one.opened.length, 4)
+    assert.equal(tunnels.connections, 0)
+    await assert.rejects(tunnels.connect(one, request))
+    assert.equal(one.opened.length, 8)
+    tunnels.close()
+  })
+}
+
+test('a peer that says goodbye at once is left for the one that listens after it', async () => {
+  let goodbyes = 2
+  const one = target({
+    onOpen(connection) {
+      goodbyes -= 1
+      if (goodbyes >= 0) connection.sayGoodbye()
+    },
+  })
+  const tunnels = pool(10)
+  await tunnels.connect(one, request)
+  assert.equal(one.opened.length, 3)
+  tunnels.close()
+})
+
+test('what tunnels hold up on one connection is left alone by others, which get a new one, up to four', async () => {
+  const one = target()
+  const tunnels = pool(10)
+  for (const expected of [1, 2, 3, 4, 4]) {
+    await tunnels.connect(one, request)
+    assert.equal(one.opened.length, expected)
+    one.opened.at(-1)?.holdUp()
+  }
   tunnels.close()
 })
 

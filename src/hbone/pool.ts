@@ -39,9 +39,13 @@ interface Destination {
   /** Tunnels promised on a connection and not begun yet. */
   readonly waiters: Set<Waiter>
   attempt: AbortController | undefined
+  /** New connections in a row that would not take a single tunnel. */
+  fruitless: number
 }
 
 const maxRetries = 3
+/** So many connections to a destination may be held up by tunnels that nobody reads from before others have to share with those. */
+const mostHeldUp = 4
 
 export function createTunnelPool(options: PoolOptions): TunnelPool {
   const destinations = new Map<string, Destination>()
@@ -53,14 +57,19 @@ export function createTunnelPool(options: PoolOptions): TunnelPool {
     connection.usable && connection.activeTunnels < Math.min(options.maxTunnelsPerConnection, connection.maxTunnels)
 
   function withRoom({ connections }: Destination): TunnelConnection | undefined {
-    for (const connection of connections) if (hasRoom(connection)) return connection
-    return undefined
+    let heldUp: TunnelConnection | undefined
+    for (const connection of connections) {
+      if (!hasRoom(connection)) continue
+      if (!connection.heldUp) return connection
+      heldUp ??= connection
+    }
+    return connections.size < mostHeldUp ? undefined : heldUp
   }
 
   function destinationOf(key: string): Destination {
     const known = destinations.get(key)
     if (known !== undefined) return known
-    const created: Destination = { key, connections: new Set(), waiters: new Set(), attempt: undefined }
+    const created: Destination = { key, connections: new Set(), waiters: new Set(), attempt: undefined, fruitless: 0 }
     destinations.set(key, created)
     return created
   }
@@ -103,6 +112,12 @@ export function createTunnelPool(options: PoolOptions): TunnelPool {
     }
   }
 
+  function refuseAll({ waiters }: Destination, error: unknown): void {
+    const all = [...waiters]
+    waiters.clear()
+    for (const waiter of all) waiter.reject(error)
+  }
+
   function attempt(destination: Destination, target: PoolTarget): void {
     if (destination.attempt !== undefined || destination.waiters.size === 0) return
     const controller = new AbortController()
@@ -126,16 +141,21 @@ export function createTunnelPool(options: PoolOptions): TunnelPool {
           if (connection.usable) serve(destination, target)
           else retire(destination, connection)
         })
-        if (!connection.usable) retire(destination, connection)
+        if (hasRoom(connection)) destination.fruitless = 0
+        else {
+          destination.fruitless += 1
+          retire(destination, connection)
+          if (destination.fruitless > maxRetries) {
+            destination.fruitless = 0
+            refuseAll(destination, new HboneError('HTTP2', 'h2 failed: the peer takes no tunnels'))
+          }
+        }
         serve(destination, target)
+        forgetIfEmpty(destination)
       },
       (error: unknown) => {
         if (destination.attempt === controller) destination.attempt = undefined
-        if (!controller.signal.aborted) {
-          const waiters = [...destination.waiters]
-          destination.waiters.clear()
-          for (const waiter of waiters) waiter.reject(error)
-        }
+        if (!controller.signal.aborted) refuseAll(destination, error)
         // A caller may have come after the attempt was given up.
         if (destination.waiters.size > 0 && !closed) attempt(destination, target)
         forgetIfEmpty(destination)
@@ -207,8 +227,7 @@ export function createTunnelPool(options: PoolOptions): TunnelPool {
     close() {
       closed = true
       for (const destination of [...destinations.values()]) {
-        for (const waiter of destination.waiters) waiter.reject(new HboneError('DRAINING', 'pool draining'))
-        destination.waiters.clear()
+        refuseAll(destination, new HboneError('DRAINING', 'pool draining'))
         destination.attempt?.abort()
         for (const connection of [...destination.connections]) retire(destination, connection)
       }

@@ -94,6 +94,8 @@ export interface TunnelConnection {
   readonly activeTunnels: number
   /** False once it is closed, failing, or the peer has said goodbye. */
   readonly usable: boolean
+  /** Tunnels that nobody reads from, here or there, leave so little of the connection's windows that others would wait for them. */
+  readonly heldUp: boolean
   /** Opens one tunnel. Rejects with a HboneError; an abort resets what was begun. */
   connect(request: ConnectRequest, signal?: AbortSignal): Promise<Tunnel>
   /** Calls the listener when `activeTunnels` falls or `usable` turns false. */

@@ -244,6 +244,36 @@ suite('failures around a node proxy', { skip: canRunLab, timeout: 180_000 }, () 
       listener.close()
     })
 
+    test('clients that read nothing do not hold up other connections of their pod to the same place', {
+      timeout: 60_000,
+    }, async () => {
+      let writing = 0
+      const listener = await lab.listen('server', 8082, (socket) => {
+        ignoreErrors(socket)
+        const chunk = Buffer.alloc(1024 * 1024)
+        const write = () => {
+          do writing += 1
+          while (socket.write(chunk))
+        }
+        socket.on('drain', write)
+        write()
+      })
+      const slow = await Promise.all(
+        Array.from({ length: 30 }, () => lab.connect('client', { ip: server.ip, port: 8082 })),
+      )
+      for (const socket of slow) ignoreErrors(socket)
+      let seen = -1
+      await eventually(async () => {
+        const still = seen === writing
+        seen = writing
+        await new Promise((resolve) => setTimeout(resolve, 300))
+        return still
+      }, 'a standstill')
+      for (let count = 0; count < 40; count += 1) assert.equal(await exchange(lab, 'client', to, 'others'), 'others')
+      for (const socket of slow) socket.destroy()
+      listener.close()
+    })
+
     test('peers that say nothing, or stop in the middle of a handshake, do not keep others out', async () => {
       const silent = await Promise.all(
         Array.from({ length: 200 }, () => lab.connect('outsider', { ip: server.ip, port: 15008 })),

@@ -4,6 +4,8 @@ import { errorCode, Http2ConnectionError, initialWindowBytes } from './constants
 import type { Stream } from './stream.ts'
 
 export interface Credit {
+  /** Three quarters of the connection's window or more have arrived and are not consumed yet. */
+  readonly nearlyAllHeld: boolean
   /** So much has arrived. Throws an Http2ConnectionError when the connection's window did not allow it. */
   take(bytes: number): void
   /** So much of the connection's window is free again. */
@@ -17,7 +19,8 @@ export function createCredit(
   sendWindowUpdate: (streamId: number, bytes: number) => void,
 ): Credit {
   // A peer that has not seen our settings yet goes by the protocol's initial window.
-  let window = Math.max(windows.connectionWindowBytes, initialWindowBytes)
+  const most = Math.max(windows.connectionWindowBytes, initialWindowBytes)
+  let window = most
   let uncredited = 0
 
   function give(bytes: number): void {
@@ -29,6 +32,9 @@ export function createCredit(
   }
 
   return {
+    get nearlyAllHeld() {
+      return window + uncredited <= most / 4
+    },
     take(bytes) {
       window -= bytes
       if (window < 0) throw new Http2ConnectionError(errorCode.flowControlError, 'more DATA than the window')

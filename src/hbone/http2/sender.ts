@@ -7,6 +7,8 @@ import type { FrameWriter } from './writer.ts'
 const empty = Buffer.alloc(0)
 
 export interface Sender {
+  /** The peer's window for the connection lets nothing out. */
+  readonly exhausted: boolean
   /** Takes all of it; false: the stream's owner has to wait until it is told `ready`. */
   send(stream: Stream, bytes: Buffer, framed?: Buffer): boolean
   /** After what waits; `done` is called when the end is on its way. */
@@ -99,6 +101,9 @@ export function createSender(
   }
 
   return {
+    get exhausted() {
+      return sendWindow <= 0
+    },
     send,
     end(stream, done) {
       if (stream.closed || stream.endSent) done()

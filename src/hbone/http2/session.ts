@@ -30,6 +30,8 @@ export interface Session {
   readonly activeStreams: number
   /** New streams can be opened: neither side is leaving. */
   readonly open: boolean
+  /** What streams hold leaves little of the connection's window in one of the directions. */
+  readonly heldUp: boolean
   /** Resolves when the socket is closed. */
   readonly closed: Promise<void>
   /** Why the session broke, if it did. */
@@ -281,6 +283,9 @@ export function createSession(socket: Socket, options: SessionOptions): Session 
     },
     get open() {
       return !destroyed && !leaving && !peerLeaving && socket.writable
+    },
+    get heldUp() {
+      return sender.exhausted || credit.nearlyAllHeld
     },
     get failure() {
       return failure
