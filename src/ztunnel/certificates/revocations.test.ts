@@ -44,6 +44,26 @@ test('an absent file revokes nothing, and one that appears is taken up', async (
   assert.equal(clock.pending, 0)
 })
 
+test('a file that is empty for the moment in which it is written lets nobody through', async (t) => {
+  const { path, revocations, ca, leaf, check } = await world(t)
+  const list = await makeCrl(ca, [leaf.serialNumber])
+  writeFileSync(path, list)
+  await revocations.reload()
+  for (const empty of [() => writeFileSync(path, ''), () => rmSync(path)]) {
+    empty()
+    await revocations.reload()
+    assert.equal(check(), 'revoked')
+    writeFileSync(path, list)
+    await revocations.reload()
+    assert.equal(check(), 'revoked')
+  }
+  writeFileSync(path, '')
+  await revocations.reload()
+  await revocations.reload()
+  assert.equal(check(), 'good')
+  assert.equal(revocations.revoked, 0)
+})
+
 test('a file that was never a list lets all pass or none, and is told of', async (t) => {
   const open = await world(t, 'open', 'broken')
   assert.equal(open.revocations.state, 'invalid')

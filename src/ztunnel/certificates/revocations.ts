@@ -34,14 +34,17 @@ export interface Revocations extends AsyncDisposable {
   check(chain: readonly X509Certificate[], known: readonly X509Certificate[]): RevocationVerdict
   /** Called after each change. Returns the function that ends the subscription. */
   subscribe(listener: () => void): () => void
-  /** Reads the file now; resolves when what it says is in force. */
+  /** Reads the file now; resolves when what it says is in force, or was put off. */
   reload(): Promise<void>
   close(): void
 }
 
 const checkIntervalMs = 2_000
 
-/** Reads the file and follows it. An absent or empty file revokes nothing. */
+/**
+ * Reads the file and follows it. An absent or empty file revokes nothing; after lists were in force not before it is found so twice, as
+ * it may be in the middle of being written.
+ */
 export async function openRevocations(options: RevocationsOptions): Promise<Revocations> {
   const { path, whenInvalid, clock = systemClock, warn } = options
   const listeners = new Set<() => void>()
@@ -49,6 +52,7 @@ export async function openRevocations(options: RevocationsOptions): Promise<Revo
   let reason = ''
   let seen: string | undefined
   let inForce: Buffer = Buffer.alloc(0)
+  let wasEmpty = false
   let generation = 0
   let timer: unknown
   let isClosed = false
@@ -58,7 +62,9 @@ export async function openRevocations(options: RevocationsOptions): Promise<Revo
     try {
       bytes = await readIfPresent(path)
       const text = bytes.toString('base64')
-      if (text === seen) return
+      const isFirstEmpty = bytes.length === 0 && inForce.length > 0 && !wasEmpty
+      wasEmpty = isFirstEmpty
+      if (text === seen || isFirstEmpty) return
       seen = text
       lists = parseRevocationLists(bytes)
       inForce = bytes
