@@ -61,7 +61,7 @@ test('a worker that does not answer is named', async () => {
 test('one that stands still gets less time to take up a pod', async () => {
   const { timeouts, pods } = world(true, () => undefined, [1])
   await pods.start({ pod, listeners: 'all' })
-  assert.deepEqual(timeouts, [4_000, 1_000])
+  assert.deepEqual(timeouts, [4_000, 3_000])
 })
 
 test('one that stands still is told to stop a pod, and not waited for', async () => {

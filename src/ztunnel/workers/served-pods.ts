@@ -47,7 +47,7 @@ export interface ServedPodsOptions {
 }
 
 /** What one that stands still is given to go on, for each pod that it should take up. */
-const stuckTimeoutMs = 1_000
+const stuckTimeoutMs = 3_000
 
 export function createServedPods(options: ServedPodsOptions): ServedPods {
   const { workers, sharePorts, startTimeoutMs = 4_000, stopTimeoutMs = 2_000, listTimeoutMs = 1_000 } = options
