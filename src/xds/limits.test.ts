@@ -71,3 +71,19 @@ test('types that a client makes up are counted as one', { timeout: 30_000 }, asy
   )
   assert.doesNotMatch(text, /made\.up/)
 })
+
+test('of more requests than may wait none stays unanswered', { timeout: 20_000 }, async () => {
+  await using server = await startServer()
+  const names = Array.from({ length: 200 }, (_, index) => `w${index}`)
+  server.addresses.change({ set: names.map((name) => ({ name, text: name })) })
+  const client = openRaw(server.port)
+  try {
+    for (const round of [names.slice(0, 100), names.slice(100)]) {
+      const awaited = new Set(round)
+      for (const name of round) client.send({ typeUrl: address, resourceNamesSubscribe: [name] })
+      while (awaited.size > 0) for (const { name } of (await client.next()).resources) awaited.delete(name)
+    }
+  } finally {
+    client.close()
+  }
+})

@@ -22,6 +22,7 @@ const defaultTimes: DeltaClientTimes = {
   leastRetryMs: 10,
   mostRetryMs: 15_000,
   unreportedMs: 30_000,
+  unreadMs: 60_000,
 }
 
 /** Starts at once and goes on until it is disposed. What it holds stays in force while it is not connected. */
@@ -60,7 +61,7 @@ export function createDeltaClient(options: DeltaClientOptions): DeltaClient {
 
   async function streamOnce(): Promise<StreamEnd> {
     try {
-      const opened = await openDeltaStream(options, times.connectTimeoutMs, (response) => receive(opened, response))
+      const opened = await openDeltaStream(options, times, (response) => receive(opened, response))
       if (stop.signal.aborted) opened.close()
       else stream = opened
       let first = true

@@ -44,6 +44,8 @@ export interface DeltaClientTimes {
   readonly mostRetryMs: number
   /** After the last response of a new stream: what was not reported to it and not named since is gone by then. */
   readonly unreportedMs: number
+  /** How long a control plane may leave what it was sent unread; its stream is ended then. */
+  readonly unreadMs: number
 }
 
 export interface DeltaClient extends AsyncDisposable {

@@ -1,16 +1,25 @@
 // One connection and one delta stream, from connecting to its end.
 import { fromBinary, toBinary } from '@bufbuild/protobuf'
-import { type ChannelOptions, Client, connectivityState, credentials, Metadata, type ServiceError } from '@grpc/grpc-js'
+import {
+  type ChannelOptions,
+  Client,
+  connectivityState,
+  credentials,
+  Metadata,
+  type ServiceError,
+  status,
+} from '@grpc/grpc-js'
 import { AbandonableCredentials } from '../../grpc/index.ts'
 import { discovery } from '../../proto/index.ts'
 import { acceptServerNames } from '../../util/index.ts'
 import type { DeltaRequest } from './holdings.ts'
-import type { DeltaClientOptions } from './options.ts'
+import type { DeltaClientOptions, DeltaClientTimes } from './options.ts'
 import type { StreamEnd } from './recycling.ts'
 
 export const deltaMethod = '/envoy.service.discovery.v3.AggregatedDiscoveryService/DeltaAggregatedResources'
 
 export interface DeltaStream {
+  /** While the control plane leaves much unread, nothing more is read of it either: what waits for it is bounded. */
   send(request: DeltaRequest): void
   close(): void
   readonly ended: Promise<StreamEnd>
@@ -19,7 +28,7 @@ export interface DeltaStream {
 /** Opens a stream. `onResponse` is called for each response, in order. Rejects when roots or headers can't be had. */
 export async function openDeltaStream(
   options: DeltaClientOptions,
-  connectTimeoutMs: number,
+  { connectTimeoutMs, unreadMs }: Pick<DeltaClientTimes, 'connectTimeoutMs' | 'unreadMs'>,
   onResponse: (response: discovery.DeltaDiscoveryResponse) => void,
 ): Promise<DeltaStream> {
   const metadata = new Metadata()
@@ -40,8 +49,22 @@ export async function openDeltaStream(
     clearTimeout(timer)
   })
 
+  let unread: NodeJS.Timeout | undefined
+  function send(request: DeltaRequest): void {
+    if (call.write(request) || unread !== undefined) return
+    call.pause()
+    const details = `the control plane has left requests unread for ${unreadMs} ms`
+    unread = setTimeout(() => finish({ kind: 'status', code: status.UNAVAILABLE, details }), unreadMs)
+  }
+  call.on('drain', () => {
+    clearTimeout(unread)
+    unread = undefined
+    call.resume()
+  })
+
   function finish(end: StreamEnd): void {
     clearTimeout(timer)
+    clearTimeout(unread)
     ended.resolve(end)
     call.cancel()
     client.close()
@@ -53,7 +76,7 @@ export async function openDeltaStream(
     finish(connected ? { kind: 'status', code: error.code, details: error.details } : { kind: 'not-connected', error })
   })
   call.on('end', () => finish({ kind: 'closed' }))
-  return { send: (request) => call.write(request), close: () => finish({ kind: 'closed' }), ended: ended.promise }
+  return { send, close: () => finish({ kind: 'closed' }), ended: ended.promise }
 }
 
 function notConnected(message: string): StreamEnd {
@@ -90,6 +113,8 @@ function channelOptions(options: DeltaClientOptions): ChannelOptions {
     'grpc.use_local_subchannel_pool': 1,
     'grpc.enable_http_proxy': 0,
     'grpc.enable_retries': 0,
+    // The library keeps messages for retries that there are none of; beyond this a write lasts until it has left.
+    'grpc.per_rpc_retry_buffer_size': 16 * 1024,
     'grpc.service_config_disable_resolution': 1,
     ...(serverName === undefined
       ? {}

@@ -90,6 +90,8 @@ export function createConnection(options: ConnectionOptions): Connection {
   const watches = new Map<string, Watch>()
   const waiting: Request[] = []
   let waitingBytes = 0
+  /** Requests are held back until there is room for them. */
+  let isHeld = false
   const follow: string[] = []
   let protocol: Request['kind'] = 'delta'
   let sending = false
@@ -124,8 +126,11 @@ export function createConnection(options: ConnectionOptions): Connection {
     return undefined
   }
 
-  function isFull(): boolean {
-    return waiting.length >= mostWaiting || waitingBytes >= mostWaitingBytes
+  function holdWhileFull(): void {
+    const isFull = waiting.length >= mostWaiting || waitingBytes >= mostWaitingBytes
+    if (isFull === isHeld) return
+    isHeld = isFull
+    outlet.hold(isFull)
   }
 
   /** Requests are answered in the order in which types are pushed; those of one type in theirs. */
@@ -138,9 +143,8 @@ export function createConnection(options: ConnectionOptions): Connection {
     })
     const [request] = best === -1 ? [] : waiting.splice(best, 1)
     if (request === undefined) return undefined
-    const wasFull = isFull()
     waitingBytes -= request.bytes
-    if (wasFull && !isFull()) outlet.hold(false)
+    holdWhileFull()
     return request
   }
 
@@ -323,7 +327,7 @@ export function createConnection(options: ConnectionOptions): Connection {
       protocol = request.kind
       waiting.push(request)
       waitingBytes += request.bytes
-      if (isFull()) outlet.hold(true)
+      holdWhileFull()
       if (watches.size > 0) pump()
       else soon ??= setTimeout(pump, firstPauseMs)
     },
