@@ -17,7 +17,10 @@ export function headerFragment({ flags, payload }: Frame): Buffer {
   return payload.subarray(at, payload.length - padding)
 }
 
-/** RFC 9113, 8.2: lower-case names, no control characters in values, pseudo fields first. */
+/** What is about one connection of HTTP/1: RFC 9113, 8.2.2. */
+const connectionFields = new Set(['connection', 'proxy-connection', 'keep-alive', 'transfer-encoding', 'upgrade'])
+
+/** RFC 9113, 8.2: lower-case names, no control characters in values, pseudo fields first, nothing that is about the connection. */
 export function isWellFormed(fields: readonly HeaderField[]): boolean {
   let regular = false
   return fields.every(([name, value]) => {
@@ -26,6 +29,7 @@ export function isWellFormed(fields: readonly HeaderField[]): boolean {
     } else {
       regular = true
     }
+    if (connectionFields.has(name) || (name === 'te' && value !== 'trailers')) return false
     return /^:?[!#$%&'*+\-.^_`|~0-9a-z]+$/.test(name) && !/[\0\r\n]/.test(value)
   })
 }
