@@ -18,12 +18,14 @@ import { startApi } from '../support/embedded-api.ts'
 type ConfigMap = KubeObject & { readonly data?: Readonly<Record<string, string>> }
 
 const address = 'type.googleapis.com/istio.workload.Address'
+const inA = 'spiffe://a.example/ns/app/sa/web'
 const istioConfigMap = { namespace: 'istio-system', name: 'istio' }
 const meshOf = (...caCertificates: readonly object[]) => ({ mesh: JSON.stringify({ caCertificates }) })
 
 interface Asking {
   readonly authority: TestCa
   readonly identity: string
+  readonly dns?: readonly string[]
   /** Sent along with the leaf. */
   readonly intermediates?: string
   readonly typeUrl?: string
@@ -68,8 +70,8 @@ describe('clients of other trust domains', { timeout: 120_000 }, () => {
     await rm(stateDir, { recursive: true, force: true })
   })
 
-  async function connect({ authority, identity, intermediates = '' }: Asking): Promise<Client> {
-    const leaf = await makeLeaf(authority, [identity])
+  async function connect({ authority, identity, dns = [], intermediates = '' }: Asking): Promise<Client> {
+    const leaf = await makeLeaf(authority, { uris: [identity], dns })
     const channel = credentials.createSsl(
       Buffer.from(serverRoots),
       Buffer.from(leaf.key),
@@ -108,7 +110,7 @@ describe('clients of other trust domains', { timeout: 120_000 }, () => {
   }
 
   test('are served when their chain leads to a root of their own domain', async () => {
-    assert.equal(await ask({ authority: a, identity: 'spiffe://a.example/ns/app/sa/web' }), 'served')
+    assert.equal(await ask({ authority: a, identity: inA }), 'served')
     const middle = await makeCa({ name: 'middle', issuer: b })
     const identity = 'spiffe://b.example/ns/app/sa/web'
     assert.equal(await ask({ authority: middle, intermediates: middle.pem, identity }), 'served')
@@ -122,14 +124,16 @@ describe('clients of other trust domains', { timeout: 120_000 }, () => {
       { authority: a, identity: 'spiffe://cluster.local/ns/app/sa/web' },
       { authority: a, identity: 'spiffe://cluster.local/ns/app/sa/web', intermediates: serverRoots },
       { authority: a, identity: 'spiffe://c.example/ns/app/sa/web' },
+      { authority: a, identity: inA, dns: ['spiffe://cluster.local/ns/istio-system/sa/istiod'] },
     ]
     for (const liar of liars) assert.equal(await ask(liar), 'UNAUTHENTICATED', liar.identity)
     await discovery.log.until(/a stream was refused.*does not lead to a root of trust domain b\.example/)
     await discovery.log.until(/a stream was refused.*no roots are known for trust domain c\.example/)
+    await discovery.log.until(/a stream was refused.*no URI reads as an identity/)
   })
 
   test('are the node that their identity says, and no other', async () => {
-    const identity = 'spiffe://a.example/ns/app/sa/web'
+    const identity = inA
     assert.equal(await ask({ authority: a, identity, namespace: 'istio-system' }), 'PERMISSION_DENIED')
     assert.equal(await ask({ authority: a, identity, metadata: { SERVICE_ACCOUNT: 'other' } }), 'PERMISSION_DENIED')
   })
@@ -146,8 +150,8 @@ describe('clients of other trust domains', { timeout: 120_000 }, () => {
   })
 
   test('get no certificate of this mesh', async () => {
-    const client = await connect({ authority: a, identity: 'spiffe://a.example/ns/app/sa/web' })
-    const { csrPem: csr } = await createCertificateRequest('spiffe://a.example/ns/app/sa/web')
+    const client = await connect({ authority: a, identity: inA })
+    const { csrPem: csr } = await createCertificateRequest(inA)
     const error = await new Promise<ServiceError | null>((resolve) =>
       client.makeUnaryRequest(
         '/istio.v1.auth.IstioCertificateService/CreateCertificate',
@@ -170,6 +174,6 @@ describe('clients of other trust domains', { timeout: 120_000 }, () => {
     await kube.patch(resources.configMaps, istioConfigMap, { kind: 'merge', body })
     await discovery.log.until(/clients of a trust domain are known no more/)
     assert.equal(await ask({ authority: b, identity }), 'UNAUTHENTICATED')
-    assert.equal(await ask({ authority: a, identity: 'spiffe://a.example/ns/app/sa/web' }), 'served')
+    assert.equal(await ask({ authority: a, identity: inA }), 'served')
   })
 })

@@ -115,14 +115,19 @@ export async function makeCa(options: TestCaOptions): Promise<TestCa> {
   return { pem: `${certificate.toString('pem')}\n`, key: await keyPem(keys), certificate, keys, kind }
 }
 
-/** A leaf with these URI names, signed by the CA, with its key. `dates`: other ones than an hour from now. */
+export interface LeafNames {
+  readonly uris: readonly string[]
+  readonly dns?: readonly string[]
+}
+
+/** A leaf with these names (a list: of URIs), signed by the CA, with its key. `dates`: other ones than an hour from now. */
 export async function makeLeaf(
   ca: TestCa,
-  uris: readonly string[],
+  names: LeafNames | readonly string[],
   dates: { readonly notBefore?: Date; readonly notAfter?: Date } = {},
 ): Promise<{ readonly pem: string; readonly key: string }> {
   const keys = await makeKeys('ecP256')
-  return { pem: await signLeaf(ca, uris, keys.publicKey, dates), key: await keyPem(keys) }
+  return { pem: await signLeaf(ca, names, keys.publicKey, dates), key: await keyPem(keys) }
 }
 
 /** What a signer makes of a request for URI names. */
@@ -137,10 +142,11 @@ export async function certify(ca: TestCa, csrPem: string): Promise<string> {
 /** A leaf for a key, PEM. */
 export async function signLeaf(
   ca: TestCa,
-  uris: readonly string[],
+  names: LeafNames | readonly string[],
   publicKey: webcrypto.CryptoKey,
   dates: { readonly notBefore?: Date; readonly notAfter?: Date } = {},
 ): Promise<string> {
+  const { uris, dns = [] } = 'uris' in names ? names : { uris: names }
   const certificate = await x509.X509CertificateGenerator.create({
     issuer: ca.certificate.subjectName,
     subject: new x509.Name([]),
@@ -150,11 +156,14 @@ export async function signLeaf(
     notBefore: dates.notBefore ?? new Date(Date.now() - 60_000),
     notAfter: dates.notAfter ?? new Date(Date.now() + 3_600_000),
     extensions:
-      uris.length === 0
+      uris.length + dns.length === 0
         ? []
         : [
             new x509.SubjectAlternativeNameExtension(
-              uris.map((value) => ({ type: 'url' as const, value })),
+              [
+                ...uris.map((value) => ({ type: 'url' as const, value })),
+                ...dns.map((value) => ({ type: 'dns' as const, value })),
+              ],
               true,
             ),
           ],

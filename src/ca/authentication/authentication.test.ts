@@ -2,8 +2,9 @@ import assert from 'node:assert/strict'
 import { X509Certificate } from 'node:crypto'
 import { test } from 'node:test'
 import { createLocalJWKSet, exportJWK, generateKeyPair, SignJWT, UnsecuredJWT } from 'jose'
-import { makeCa, makeLeaf } from '../../../test/support/ca.ts'
+import { type LeafNames, makeCa, makeLeaf } from '../../../test/support/ca.ts'
 import { type AuthenticationRequest, type Authenticator, authenticate, bearerToken } from './authenticator.ts'
+import { createClientCertificateAuthenticator } from './client-certificate.ts'
 import { createKubernetesTokenAuthenticator, type ReviewToken } from './kubernetes-token.ts'
 import { isMeshPeer } from './mesh-peer.ts'
 import { createOidcAuthenticator, parseJwtRule } from './oidc.ts'
@@ -207,4 +208,32 @@ test('a client certificate speaks for one workload of the mesh', async () => {
   assert.equal(isMeshPeer(await leaf('spiffe://td/ns/a/sa/b', 'spiffe://td/ns/a/sa/c'), ['td']), false)
   assert.equal(isMeshPeer(await leaf('https://td/ns/a/sa/b'), ['td']), false)
   assert.equal(isMeshPeer(await leaf(), ['td']), false)
+})
+
+test('an identity counts as a URI name only', async () => {
+  const authority = await makeCa({ name: 'root' })
+  const authenticator = createClientCertificateAuthenticator()
+  const callerOf = async (names: LeafNames) => {
+    const leaf = new X509Certificate((await makeLeaf(authority, names)).pem)
+    return authenticator.authenticate({
+      ...request({}),
+      peerAuthentication: { kind: 'tls', verifiedChains: [[leaf]] },
+    })
+  }
+  const uris = ['spiffe://other/ns/a/sa/b']
+  const { identities } = await callerOf({ uris, dns: ['b.a.svc'] })
+  assert.deepEqual(identities, [...uris, 'b.a.svc'])
+  for (const name of ['spiffe://td/ns/istio-system/sa/istiod', 'SPIFFE://td/ns/a/sa/b']) {
+    await assert.rejects(callerOf({ uris, dns: [name] }), {
+      code: 'UNAUTHENTICATED',
+      message: /no URI reads as an identity/,
+    })
+    for (const header of [
+      `URI=${uris};DNS=${name}`,
+      `URI=${uris};Subject="O=a,CN=${name}"`,
+      `Subject="/O=a/CN=${name}"`,
+    ]) {
+      assert.throws(() => identitiesOfXfcc(header), { code: 'UNAUTHENTICATED' }, header)
+    }
+  }
 })

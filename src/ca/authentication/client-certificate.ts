@@ -1,6 +1,7 @@
 // Callers known by the client certificate of their connection.
 import { subjectAltNamesOf } from '../client/index.ts'
 import { AuthenticationError, type Authenticator } from './authenticator.ts'
+import { refuseDisguised } from './disguised-identity.ts'
 
 export function createClientCertificateAuthenticator(): Authenticator {
   return {
@@ -17,9 +18,9 @@ export function createClientCertificateAuthenticator(): Authenticator {
       }
       const names = subjectAltNamesOf(leaf)
       if (names === undefined) throw new AuthenticationError('the SAN extension does not exist')
-      const identities = names
-        .filter(({ kind }) => kind === 'uri' || kind === 'dns' || kind === 'ip')
-        .map(({ value }) => value)
+      const counting = names.filter(({ kind }) => kind === 'uri' || kind === 'dns' || kind === 'ip')
+      for (const { kind, value } of counting) if (kind !== 'uri') refuseDisguised(value)
+      const identities = counting.map(({ value }) => value)
       return { identities, source: 'client-certificate' }
     },
   }

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { X509Certificate } from 'node:crypto'
+import { KeyObject, sign, X509Certificate } from 'node:crypto'
 import { test } from 'node:test'
 import { makeKeys, type TestKey, x509 } from '../../../test/support/ca.ts'
 import { AuthenticationError } from './authenticator.ts'
@@ -25,7 +25,6 @@ interface Wish {
   readonly key?: TestKey
 }
 
-const signing = { name: 'ECDSA', namedCurve: 'P-256', hash: 'SHA-256' }
 const hourMs = 3_600_000
 const { keyCertSign, digitalSignature } = x509.KeyUsageFlags
 
@@ -33,13 +32,14 @@ const { keyCertSign, digitalSignature } = x509.KeyUsageFlags
 async function issue(wish: Wish): Promise<Issued> {
   const { name = '', issuer, uris, purposes, isCa = false } = wish
   const keys = await makeKeys(wish.key ?? 'ecP256')
+  const signingKey = (issuer?.keys ?? keys).privateKey
   const subject = new x509.Name(name === '' ? [] : [{ O: [{ utf8String: name }] }])
   const parsed = await x509.X509CertificateGenerator.create({
     subject,
     issuer: issuer?.parsed.subjectName ?? subject,
     publicKey: keys.publicKey,
-    signingKey: (issuer?.keys ?? keys).privateKey,
-    signingAlgorithm: signing,
+    signingKey,
+    signingAlgorithm: { name: signingKey.algorithm.name, hash: 'SHA-256' },
     notBefore: wish.notBefore ?? new Date(Date.now() - hourMs),
     notAfter: wish.notAfter ?? new Date(Date.now() + hourMs),
     extensions: [
@@ -154,6 +154,31 @@ test('what is for something else', async () => {
   const servers = await ca('servers', { issuer: rootA, purposes: [x509.ExtendedKeyUsage.serverAuth] })
   refuses(/the authority O=servers is not for clients/, await leafOf(servers, inA), servers)
 })
+
+test('signatures over sound hashes, and no others', async () => {
+  const root = await ca('an RSA root', { key: 'rsa2048' })
+  const leaf = await leafOf(root, inA)
+  const ask = (digest: keyof typeof rsaSignatures) =>
+    verifyForeignPeer([signedOver(digest, leaf.certificate, root)], () => [root.certificate])
+  for (const digest of ['sha256', 'sha384', 'sha512'] as const) assert.equal(ask(digest).length, 2, digest)
+  for (const digest of ['md5', 'sha1', 'sha224'] as const)
+    assert.throws(() => ask(digest), /weak or unknown hash/, digest)
+})
+
+/** Last bytes of the identifiers of RSA signatures (RFC 8017, appendix A.2.4). */
+const rsaSignatures = { md5: 0x04, sha1: 0x05, sha256: 0x0b, sha384: 0x0c, sha512: 0x0d, sha224: 0x0e } as const
+
+/** The certificate, which an RSA key has signed over SHA-256, signed again over another hash. */
+function signedOver(digest: keyof typeof rsaSignatures, { raw }: X509Certificate, { keys }: Issued): X509Certificate {
+  const der = Buffer.from(raw)
+  const identifier = Buffer.from('2a864886f70d01010b', 'hex')
+  for (let at = der.indexOf(identifier); at !== -1; at = der.indexOf(identifier, at + 1)) {
+    der[at + identifier.length - 1] = rsaSignatures[digest]
+  }
+  const toBeSigned = der.subarray(4, 8 + der.readUInt16BE(6))
+  const signature = sign(digest, toBeSigned, KeyObject.from(keys.privateKey))
+  return new X509Certificate(Buffer.concat([der.subarray(0, -signature.length), signature]))
+}
 
 test('constraints of authorities hold, and those that are not judged refuse', async () => {
   const last = await ca('last', { issuer: rootA, pathLength: 0 })

@@ -14,7 +14,7 @@ const longestChain = 8
 const leastRsaBits = 2048
 const anyPurpose = '2.5.29.37.0'
 const clientAuth = '1.3.6.1.5.5.7.3.2'
-const weakHashes: ReadonlySet<string> = new Set(['SHA-1', 'MD5'])
+const hashes: ReadonlySet<string> = new Set(['SHA-256', 'SHA-384', 'SHA-512'])
 const curves: ReadonlySet<string> = new Set(['prime256v1', 'secp384r1', 'secp521r1'])
 /** What is looked at below. Of name constraints that means: whoever has them is refused. */
 const understood: ReadonlySet<string> = new Set(['2.5.29.15', '2.5.29.17', '2.5.29.19', '2.5.29.37'])
@@ -100,7 +100,7 @@ function checkCertificate(certificate: X509Certificate, at: number, isRoot: bool
   checkKey(certificate, refuse)
   const parsed = new x509.X509Certificate(certificate.raw)
   // A root is trusted as it is, not for its own signature.
-  if (!isRoot && weakHashes.has(hashOf(parsed))) refuse('is signed with a weak hash')
+  if (!isRoot && !isSoundlySigned(parsed)) refuse('is signed with a weak or unknown hash')
   for (const { type, critical } of parsed.extensions) {
     if (type === nameConstraints) refuse('has name constraints, which are not judged for other trust domains')
     if (critical && !understood.has(type)) refuse(`has a critical extension that is not understood: ${type}`)
@@ -133,9 +133,9 @@ function checkKey({ publicKey }: X509Certificate, refuse: (why: string) => never
   }
 }
 
-function hashOf({ signatureAlgorithm }: x509.X509Certificate): string {
-  const { hash } = signatureAlgorithm as { readonly hash?: string | { readonly name: string } }
-  return typeof hash === 'string' ? hash : (hash?.name ?? '')
+function isSoundlySigned({ signatureAlgorithm }: x509.X509Certificate): boolean {
+  const { name, hash } = signatureAlgorithm as { readonly name: string; readonly hash?: { readonly name: string } }
+  return name === 'Ed25519' || hashes.has(hash?.name ?? '')
 }
 
 const oneLine = (name: string): string => name.replaceAll('\n', ', ')

@@ -1,6 +1,7 @@
 // Callers behind a trusted gateway, known by the client certificate that the gateway saw (x-forwarded-client-cert).
 import { BlockList, isIP } from 'node:net'
 import { AuthenticationError, type Authenticator } from './authenticator.ts'
+import { refuseDisguised } from './disguised-identity.ts'
 import { commonNamesOf } from './subject-name.ts'
 
 export interface XfccOptions {
@@ -72,6 +73,7 @@ export function identitiesOfXfcc(header: string): string[] {
         throw new AuthenticationError(`error in parsing xfcc header: unknown key ${JSON.stringify(key)}`)
       }
     }
+    for (const name of [...found.dns, ...found.cn]) refuseDisguised(name)
     return [...found.uri, ...found.dns, ...found.cn]
   })
 }
