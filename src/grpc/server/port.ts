@@ -55,7 +55,8 @@ export async function openGrpcPort(options: GrpcPortOptions): Promise<GrpcPort> 
     connections.add(socket)
   })
   listening.on(options.tls === undefined ? 'connection' : 'secureConnection', (socket) => {
-    if (isClosing) socket.destroy()
+    // One that is unknown by now has been destroyed: no session is to begin on it.
+    if (isClosing || socket.destroyed) socket.destroy()
     else injector.injectConnection(socket)
   })
   const isListening = once(listening, 'listening')
