@@ -1,8 +1,10 @@
 // What a client that means harm may cost: memory, and lines of the log.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { create, toBinary } from '@bufbuild/protobuf'
 import { status } from '@grpc/grpc-js'
 import { createMetricsRegistry, renderMetrics } from '../observability/index.ts'
+import { discovery } from '../proto/index.ts'
 import { readRequest } from './server/request.ts'
 import { address, condition, log, openRaw, startServer } from './test-streams.ts'
 
@@ -30,6 +32,24 @@ test('a request with more names than may be held is not even decoded, and what i
     assert.throws(() => readRequest(kind, names(1_100_000)), { code: status.RESOURCE_EXHAUSTED })
     assert.throws(() => readRequest(kind, Buffer.from([0x1a, 100, 1])), { code: status.INVALID_ARGUMENT })
   }
+})
+
+test('a node with more values than may be held is not decoded, and no number of known versions is too many for that', () => {
+  const node = (count: number) => ({ metadata: { list: Array.from({ length: count }, () => null) } })
+  const sotw = (count: number) =>
+    Buffer.from(
+      toBinary(discovery.DiscoveryRequestSchema, create(discovery.DiscoveryRequestSchema, { node: node(count) })),
+    )
+  assert.equal(readRequest('sotw', sotw(1000)).kind, 'sotw')
+  assert.throws(() => readRequest('sotw', sotw(300_000)), {
+    code: status.RESOURCE_EXHAUSTED,
+    message: /node, error and locators/,
+  })
+  const initialResourceVersions = Object.fromEntries(
+    Array.from({ length: 100_000 }, (_, at) => [`cluster//Pod/ns/${at}`, '1']),
+  )
+  const delta = create(discovery.DeltaDiscoveryRequestSchema, { initialResourceVersions })
+  assert.equal(readRequest('delta', Buffer.from(toBinary(discovery.DeltaDiscoveryRequestSchema, delta))).kind, 'delta')
 })
 
 test('a rejection is logged once a message, and cut', { timeout: 30_000 }, async () => {

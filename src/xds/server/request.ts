@@ -1,5 +1,5 @@
 // Requests as they come in: decoded only when what they would take is bounded.
-import { fromBinary } from '@bufbuild/protobuf'
+import { type DescMessage, fromBinary } from '@bufbuild/protobuf'
 import { BinaryReader } from '@bufbuild/protobuf/wire'
 import { status } from '@grpc/grpc-js'
 import { discovery } from '../../proto/index.ts'
@@ -13,16 +13,27 @@ export type Request =
 /** What the names that a client subscribes to may take, each with what it costs to hold it; who wants more asks for everything. */
 export const mostNameBytes = 64 * 1024 * 1024
 export const nameOverheadBytes = 64
+/** What node, error and locators of a request may take: values of two bytes in them are objects once they are decoded. */
+const mostNestedBytes = 1024 * 1024
 
-/** Throws a StreamError for bytes that are no request, and for one with more names than a client may subscribe to. */
+const schemas = { delta: discovery.DeltaDiscoveryRequestSchema, sotw: discovery.DiscoveryRequestSchema } as const
+
+/** Throws a StreamError for bytes that are no request, and for one that would take more than a client may. */
 export function readRequest(kind: Request['kind'], wire: Buffer): Request {
   const bytes = wire.byteLength
   try {
     // A name of a few bytes takes many times as much once it is decoded.
-    if (bytes + fieldsOf(wire) * nameOverheadBytes > mostNameBytes) throw tooManyNames()
+    const { fields, nestedBytes } = sizeOf(schemas[kind], wire)
+    if (bytes + fields * nameOverheadBytes > mostNameBytes) throw tooManyNames()
+    if (nestedBytes > mostNestedBytes) {
+      throw new StreamError(
+        status.RESOURCE_EXHAUSTED,
+        `node, error and locators of a request take more than ${mostNestedBytes} bytes`,
+      )
+    }
     return kind === 'delta'
-      ? { kind, message: fromBinary(discovery.DeltaDiscoveryRequestSchema, wire), bytes }
-      : { kind, message: fromBinary(discovery.DiscoveryRequestSchema, wire), bytes }
+      ? { kind, message: fromBinary(schemas.delta, wire), bytes }
+      : { kind, message: fromBinary(schemas.sotw, wire), bytes }
   } catch (error) {
     if (error instanceof StreamError) throw error
     throw new StreamError(status.INVALID_ARGUMENT, 'the request cannot be read')
@@ -36,12 +47,17 @@ export function tooManyNames(): StreamError {
   )
 }
 
-function fieldsOf(wire: Uint8Array): number {
+function sizeOf(schema: DescMessage, wire: Uint8Array): { readonly fields: number; readonly nestedBytes: number } {
+  const nested = new Set(
+    schema.fields.flatMap(({ fieldKind, message, number }) => (fieldKind !== 'map' && message ? [number] : [])),
+  )
   const reader = new BinaryReader(wire)
-  let count = 0
-  for (; reader.pos < reader.len; count += 1) {
+  let fields = 0
+  let nestedBytes = 0
+  for (; reader.pos < reader.len; fields += 1) {
     const [field, type] = reader.tag()
-    reader.skip(type, field)
+    const { byteLength } = reader.skip(type, field)
+    if (nested.has(field)) nestedBytes += byteLength
   }
-  return count
+  return { fields, nestedBytes }
 }
