@@ -229,7 +229,8 @@ function createSource(typeUrl: string): EditableSource {
     if (now === undefined) resources.delete(name)
     else resources.set(name, now)
     places.set(name, placed)
-    const told = { name, keys: [...before, ...keysOf(name)], nodes, ...(old && { old }), ...(now && { new: now }) }
+    const reach = { keys: [...before, ...keysOf(name)], nodes }
+    const told: ResourceChange = { name, reach: () => reach, ...(old && { old }), ...(now && { new: now }) }
     for (const listener of listeners) listener([told])
   }
   return {
