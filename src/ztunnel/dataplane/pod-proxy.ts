@@ -98,6 +98,26 @@ export async function startPodProxy(given: PodProxyOptions): Promise<PodProxy> {
     for (const listener of listeners.splice(0)) listener.close()
   }
 
+  const { revocations } = services
+  const endRevocations = revocations?.subscribe(() => {
+    const isRevoked = ({ chain }: Pick<PeerCertificate, 'chain'>) => revocations.check(chain) !== undefined
+    tracker.cutRevoked((chain) => isRevoked({ chain }))
+    pool.cut(isRevoked)
+    for (const server of servers) if (isRevoked(server.peer)) server.destroy()
+  })
+
+  const stop = (reason: string) => {
+    const error = new ConnectionError('CONNECT', reason)
+    draining = true
+    closeListeners()
+    stopping.abort(error)
+    tracker.cutAll(error)
+    pool.close()
+    for (const server of servers) server.destroy()
+    tracker.close()
+    endRevocations?.()
+  }
+
   try {
     const { ports } = options
     if (given.listeners === 'hbone' || options.proxy) {
@@ -122,29 +142,9 @@ export async function startPodProxy(given: PodProxyOptions): Promise<PodProxy> {
       listeners.push(await listenDns(context, services.dns))
     }
   } catch (error) {
-    closeListeners()
-    tracker.close()
+    // The first of the listeners may have accepted something already.
+    stop('the proxy of the pod cannot start')
     throw error
-  }
-
-  const { revocations } = services
-  const endRevocations = revocations?.subscribe(() => {
-    const isRevoked = ({ chain }: Pick<PeerCertificate, 'chain'>) => revocations.check(chain) !== undefined
-    tracker.cutRevoked((chain) => isRevoked({ chain }))
-    pool.cut(isRevoked)
-    for (const server of servers) if (isRevoked(server.peer)) server.destroy()
-  })
-
-  const stop = (reason: string) => {
-    const error = new ConnectionError('CONNECT', reason)
-    draining = true
-    closeListeners()
-    stopping.abort(error)
-    tracker.cutAll(error)
-    pool.close()
-    for (const server of servers) server.destroy()
-    tracker.close()
-    endRevocations?.()
   }
 
   return {
