@@ -1,4 +1,5 @@
 // The SQLite file that holds the state of the embedded API: one row an object, one row a resource with its last revision.
+import { chmodSync, closeSync, existsSync, openSync } from 'node:fs'
 import { DatabaseSync } from 'node:sqlite'
 
 export interface StoredRow {
@@ -22,6 +23,7 @@ export class Database implements Disposable {
   readonly #mark
 
   constructor(path: string) {
+    if (path !== ':memory:') keepPrivate(path)
     this.#db = new DatabaseSync(path)
     try {
       this.#db.exec('PRAGMA locking_mode=EXCLUSIVE; PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL;')
@@ -110,4 +112,10 @@ export class Database implements Disposable {
   [Symbol.dispose](): void {
     this.#db.close()
   }
+}
+
+/** Secrets are in it, and the keys of the mesh: nobody but its owner may read it. SQLite gives its other files the same mode. */
+function keepPrivate(path: string): void {
+  closeSync(openSync(path, 'a', 0o600))
+  for (const file of [path, `${path}-wal`, `${path}-shm`]) if (existsSync(file)) chmodSync(file, 0o600)
 }

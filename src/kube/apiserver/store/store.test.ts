@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { mkdtempSync, rmSync } from 'node:fs'
+import { chmodSync, mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
@@ -102,4 +102,18 @@ test('a state file serves one store at a time', (t) => {
   const path = join(directory(t), 'db')
   using _store = new Store(path, fail)
   assert.throws(() => new Store(path, fail), /in use by another API server/)
+})
+
+test('only its owner may read what is stored, also of a file that was readable before', (t) => {
+  const folder = directory(t)
+  const path = join(folder, 'db')
+  writeFileSync(path, '')
+  chmodSync(path, 0o644)
+  using store = new Store(path, fail)
+  store.put(resource, configMap('a'))
+  const modes = readdirSync(folder).map((name) => [name, (statSync(join(folder, name)).mode & 0o777).toString(8)])
+  assert.deepEqual(modes.sort(), [
+    ['db', '600'],
+    ['db-wal', '600'],
+  ])
 })
