@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import type { Command } from 'commander'
 import { type Connection, clientOf, type KubeClient, loadConnection } from '../kube/index.ts'
 import { defaultStateDir } from '../util/index.ts'
+import { parseStateDir } from './state-dir-option.ts'
 
 export interface ConnectionOptions {
   readonly kubeconfig?: string
@@ -19,7 +20,7 @@ export function withConnectionOptions(command: Command, namespaceIs = 'namespace
       '--kubeconfig <file>',
       'API server to talk to (default: $KUBECONFIG, else the mesh running on this machine)',
     )
-    .option('--state-dir <dir>', 'state directory of the mesh running on this machine')
+    .option('--state-dir <dir>', 'state directory of the mesh running on this machine', parseStateDir)
 }
 
 /** An error in what the user asked for; printed without a stack. */

@@ -4,11 +4,12 @@ import { join } from 'node:path'
 import { Command } from 'commander'
 import { defaultStateDir } from '../util/index.ts'
 import { UsageError } from './connection.ts'
+import { parseStateDir } from './state-dir-option.ts'
 
 export function create(): Command {
   return new Command('kubeconfig')
     .description('Print the path of the kubeconfig of the mesh running on this machine.')
-    .option('--state-dir <dir>', 'state directory', defaultStateDir())
+    .option('--state-dir <dir>', 'state directory', parseStateDir, defaultStateDir())
     .option('--raw', 'print the kubeconfig itself')
     .addHelpText('after', '\nExample:\n  export KUBECONFIG=$(lateen kubeconfig)\n  kubectl get pods -A')
     .action(({ stateDir, raw }: { stateDir: string; raw?: boolean }) => {

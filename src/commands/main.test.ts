@@ -23,6 +23,8 @@ test('an error in what was asked for is one line without a stack', () => {
     },
     { args: ['cni-agent', '--log-output-level', 'loud'], line: /^LOG_OUTPUT_LEVEL: invalid output level 'loud'/ },
     { args: ['cni-agent', 'loud'], line: /^unexpected argument "loud": expected --<setting> <value>$/ },
+    { args: ['up', '--check', '--detach'], line: /^--check waits for its result .*: leave out --detach$/ },
+    { args: ['down', '--state-dir', ''], line: /'--state-dir <dir>' argument '' is invalid\. expected a directory$/ },
     { args: ['get', 'pods', '--kubeconfig', '/nowhere/config'], line: /^\/nowhere\/config: there is no such file$/ },
   ]
   for (const { args, line } of mistakes) {

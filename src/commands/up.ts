@@ -3,7 +3,9 @@ import { fileURLToPath } from 'node:url'
 import { Command, InvalidArgumentError } from 'commander'
 import { mostNodes, reportSampleCheck, up, upDetached } from '../standalone/index.ts'
 import { defaultStateDir } from '../util/index.ts'
+import { UsageError } from './connection.ts'
 import { collect, manifestsOf } from './manifests.ts'
+import { parseStateDir } from './state-dir-option.ts'
 
 interface Flags {
   readonly filename?: readonly string[]
@@ -25,7 +27,7 @@ export function create(): Command {
       collect,
     )
     .option('--nodes <number>', 'how many nodes', parseCount, 2)
-    .option('--state-dir <dir>', 'where everything is kept', defaultStateDir())
+    .option('--state-dir <dir>', 'where everything is kept', parseStateDir, defaultStateDir())
     .option('--detach', 'run in the background')
     .option(
       '--check',
@@ -44,6 +46,9 @@ async function run(flags: Flags): Promise<number> {
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => stop.abort())
   // A terminal or reader that went away must not keep the end from being an orderly one.
   for (const output of [process.stdout, process.stderr]) output.on('error', () => undefined)
+  if (flags.detach && flags.check) {
+    throw new UsageError('--check waits for its result and ends by itself: leave out --detach')
+  }
   if (flags.detach) {
     await upDetached({
       stateDir: flags.stateDir,

@@ -10,25 +10,8 @@ import { endProcess } from './node/processes.ts'
 import { endMarkedProcesses, instanceMark } from './owned-processes.ts'
 import type { InstancePaths } from './paths.ts'
 import { tryRun } from './run.ts'
+import { stateEntries } from './state-directory.ts'
 import { recordedProcesses } from './supervisor/supervisor.ts'
-
-const stateEntries = [
-  'apiserver.db',
-  'apiserver.db-shm',
-  'apiserver.db-wal',
-  'pki',
-  'kubeconfig',
-  'credentials',
-  'nodes',
-  'bin',
-  'logs',
-  'network.json',
-  'port.json',
-  'processes.json',
-  'host-changes.json',
-  'up.json',
-  'api.sock',
-]
 
 /** Ends the processes that an `up` of this state directory started and did not end itself. */
 export async function endLeftProcesses(paths: InstancePaths, graceMs: number): Promise<void> {

@@ -21,7 +21,7 @@ export async function waitForApi(
   for (;;) {
     signal.throwIfAborted()
     if (Date.now() > deadline || isHopeless()) {
-      throw new StandaloneError('NO_API_SERVER', `the API server does not come up; the end of its log:\n${await why()}`)
+      throw new StandaloneError('NO_API_SERVER', `the API server does not come up; ${await why()}`)
     }
     try {
       const client = await connect()
@@ -53,6 +53,7 @@ export async function waitUntil(
     readonly note: (message: string) => void
   },
 ): Promise<void> {
+  options.signal.throwIfAborted()
   await using pods = client.informer<Pod>(resources.pods)
   await using nodes = client.informer<KubeObject>(resources.nodes)
   await Promise.all([pods.synced, nodes.synced])
@@ -68,6 +69,8 @@ export async function waitUntil(
     }
   }
   const onAbort = () => reject(options.signal.reason)
+  // While the lists were read, too: an event that is over is not told again.
+  if (options.signal.aborted) onAbort()
   options.signal.addEventListener('abort', onAbort, { once: true })
   const timer = setTimeout(
     () =>

@@ -6,6 +6,7 @@ import { join } from 'node:path'
 import { StandaloneError } from './error.ts'
 import { readUpRecord, runningUp } from './instance-lock.ts'
 import { instancePaths, ownCommand } from './paths.ts'
+import { prepareStateDirectory } from './state-directory.ts'
 
 const lookMs = 100
 
@@ -22,6 +23,7 @@ export interface DetachOptions {
 
 export async function upDetached({ stateDir, words, readsInput, print, signal }: DetachOptions): Promise<void> {
   const paths = instancePaths(stateDir)
+  await prepareStateDirectory(paths.stateDir)
   await mkdir(paths.logs, { recursive: true })
   const logFile = join(paths.logs, 'up.log')
   const before = await readUpRecord(paths.stateDir)

@@ -1,12 +1,12 @@
 // `lateen down`: ends an instance, whether its `up` still runs or not, and removes its state.
 import { existsSync, readdirSync } from 'node:fs'
-import { join } from 'node:path'
 import { hasRemains, removeInstance, removeState } from './clean.ts'
 import { StandaloneError } from './error.ts'
 import { runningUp } from './instance-lock.ts'
 import { endProcess } from './node/processes.ts'
 import { instancePaths } from './paths.ts'
 import { systemPath } from './prerequisites.ts'
+import { holdsMesh, refuseFile } from './state-directory.ts'
 
 export interface DownOptions {
   readonly stateDir: string
@@ -20,9 +20,9 @@ const upStopsMs = 60_000
 export async function down({ stateDir, keepState }: DownOptions): Promise<boolean> {
   process.env.PATH = systemPath(process.env.PATH)
   const paths = instancePaths(stateDir)
-  const known = ['network.json', 'up.json', 'apiserver.db'].some((name) => existsSync(join(paths.stateDir, name)))
+  await refuseFile(paths.stateDir)
   // The directory may have been deleted by hand: what it ran is found by the instance's id.
-  if (!known && !(await hasRemains(paths))) {
+  if (!holdsMesh(paths.stateDir) && !(await hasRemains(paths))) {
     if (!existsSync(paths.stateDir) || readdirSync(paths.stateDir).length === 0) return false
     throw new StandaloneError('NO_INSTANCE', `${paths.stateDir} is not the state directory of a mesh`)
   }

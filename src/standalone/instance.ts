@@ -49,7 +49,6 @@ const systemNamespaces: ReadonlySet<string> = new Set(['kube-system', 'istio-sys
 /** On failure everything that was started is ended and removed again. */
 export async function startInstance(options: InstanceOptions): Promise<Instance> {
   const { paths, step, note, signal } = options
-  await mkdir(paths.stateDir, { recursive: true, mode: 0o755 })
   // Without root, what an earlier time left runs in namespaces that cannot be entered again.
   if (isRootless()) await removeInstance(paths)
   else await endLeftProcesses(paths, 5000)
@@ -89,7 +88,10 @@ export async function startInstance(options: InstanceOptions): Promise<Instance>
       signal,
       timeoutMs: apiMs,
       isHopeless: () => supervisor.restarts('apiserver') >= startAttempts,
-      why: () => lastLines(supervisor.logFile('apiserver')),
+      why: async () => {
+        const log = supervisor.logFile('apiserver')
+        return `the end of its log, ${log}:\n${(await lastLines(log)) || '(nothing)'}`
+      },
     })
     step('controllers')
     await startControllersProcess(supervisor, paths, client)

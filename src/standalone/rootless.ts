@@ -2,7 +2,7 @@
 // Only one thing crosses the border: connections to the API server, over a socket in the file system.
 import { spawn } from 'node:child_process'
 import { existsSync, lstatSync, readdirSync, readFileSync, readlinkSync } from 'node:fs'
-import { mkdir, rm } from 'node:fs/promises'
+import { rm } from 'node:fs/promises'
 import net from 'node:net'
 import { join } from 'node:path'
 import { StandaloneError } from './error.ts'
@@ -53,7 +53,6 @@ export async function runRootless(
 ): Promise<number> {
   process.env.PATH = systemPath(process.env.PATH)
   await requireNamespaces()
-  await mkdir(stateDir, { recursive: true })
   const script = [...innerMounts(), `exec ${[...ownCommand(), ...words].map(quote).join(' ')}`].join('\n')
   const [file = '', ...args] = [...unshare(), 'sh', '-ec', script]
   const child = spawn(file, args, { stdio: 'inherit', detached: true, env: { ...process.env, [marker]: '1' } })

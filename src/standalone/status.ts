@@ -7,7 +7,9 @@ import { isRunning } from './node/processes.ts'
 import type { Pod } from './node/types.ts'
 import { instancePaths } from './paths.ts'
 import { formatTable, podRows, processRows } from './report.ts'
+import { refuseFile } from './state-directory.ts'
 import { recordedProcesses } from './supervisor/supervisor.ts'
+import { typedCommand } from './typed-command.ts'
 
 export interface StatusReport {
   readonly text: string
@@ -17,10 +19,11 @@ export interface StatusReport {
 
 export async function status(stateDir: string): Promise<StatusReport> {
   const paths = instancePaths(stateDir)
+  await refuseFile(paths.stateDir)
   const up = await readUpRecord(paths.stateDir)
   if (up === undefined || !existsSync(paths.kubeconfig)) {
     return {
-      text: `No mesh runs with the state directory ${paths.stateDir}: start one with "lateen up".`,
+      text: `No mesh runs with the state directory ${paths.stateDir}: start one with "${typedCommand(paths.stateDir, 'up')}".`,
       healthy: false,
     }
   }
@@ -28,10 +31,10 @@ export async function status(stateDir: string): Promise<StatusReport> {
   const records = await recordedProcesses(paths.stateDir)
   const first = supervised
     ? `lateen up (process ${up.pid}): ${up.progress}${up.message ? `: ${up.message}` : ''}`
-    : `lateen up is not running${up.message ? ` (${up.message})` : ''}: nothing restarts what ends. "lateen up" takes over, "lateen down" cleans up.`
+    : `lateen up is not running${up.message ? ` (${up.message})` : ''}: nothing restarts what ends. "${typedCommand(paths.stateDir, 'up')}" takes over, "${typedCommand(paths.stateDir, 'down')}" cleans up.`
   if (!supervised && records.length === 0) {
     const why = up.message ? `failed: ${up.message}` : 'stopped'
-    const text = `The mesh of ${paths.stateDir} ${why}. "lateen up" starts it again with what its API holds, "lateen down" removes it.`
+    const text = `The mesh of ${paths.stateDir} ${why}. "${typedCommand(paths.stateDir, 'up')}" starts it again with what its API holds, "${typedCommand(paths.stateDir, 'down')}" removes it.`
     return { text, healthy: false }
   }
   const parts = [first, formatTable(processRows(records))]

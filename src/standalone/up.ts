@@ -1,5 +1,4 @@
 // `lateen up`: an instance from its first step to the signal that ends it.
-import { mkdir } from 'node:fs/promises'
 import { applyManifests, type KubeClient, type Manifest } from '../kube/index.ts'
 import { reserveApiPort } from './api-port.ts'
 import { awaitedPods } from './awaited-pods.ts'
@@ -12,7 +11,9 @@ import { holdName, runningUp, watchRemoval, writeUpRecord } from './instance-loc
 import { instancePaths } from './paths.ts'
 import { ensurePrerequisites, systemPath } from './prerequisites.ts'
 import { runRootless } from './rootless.ts'
+import { prepareStateDirectory } from './state-directory.ts'
 import { overview, whatToTry } from './summary.ts'
+import { typedCommand } from './typed-command.ts'
 import { type Checked, checkRunning } from './up-check.ts'
 
 export interface UpOptions {
@@ -34,6 +35,7 @@ const podsReadyMs = 120_000
 /** Resolves with the exit code after the signal (or the check), when nothing is left running. */
 export async function up(options: UpOptions): Promise<number> {
   const paths = instancePaths(options.stateDir)
+  await prepareStateDirectory(paths.stateDir)
   await using held = await holdName(`lateen-${paths.instance}`)
   const other = await runningUp(paths.stateDir)
   if (held === undefined || (other !== undefined && other.pid !== process.pid)) {
@@ -42,12 +44,11 @@ export async function up(options: UpOptions): Promise<number> {
     const which = other === undefined ? 'another process' : `process ${other.pid}`
     throw new StandaloneError(
       'ALREADY_RUNNING',
-      `a mesh is already running with the state directory ${paths.stateDir} (${which}): see "lateen status", end it with "lateen down", or give another --state-dir`,
+      `a mesh is already running with the state directory ${paths.stateDir} (${which}): see "${typedCommand(paths.stateDir, 'status')}", end it with "${typedCommand(paths.stateDir, 'down')}", or give another --state-dir`,
     )
   }
   process.env.PATH = systemPath(process.env.PATH)
   if (process.getuid?.() !== 0) {
-    await mkdir(paths.stateDir, { recursive: true })
     await using reserved = await reserveApiPort(paths.stateDir)
     const words = [...options.words, '--state-dir', paths.stateDir]
     return await runRootless(paths.stateDir, reserved.port, words, options.signal)
@@ -58,11 +59,13 @@ export async function up(options: UpOptions): Promise<number> {
   using removal = watchRemoval(paths.stateDir)
   const signal = AbortSignal.any([options.signal, removal.signal])
   let instance: Instance | undefined
+  let completed = false
   try {
     instance = await startInstance({ ...options, signal, paths, step: progress.step, note: progress.note })
     signal.throwIfAborted()
     if (options.manifests.length > 0) await applyUserManifests(instance.client, { ...options, signal }, progress)
     progress.done()
+    completed = true
     options.print(await overview(instance))
     if (options.check === undefined) options.print(whatToTry(paths, options.mesh))
     await writeUpRecord(paths.stateDir, 'running')
@@ -77,6 +80,7 @@ export async function up(options: UpOptions): Promise<number> {
     await writeUpRecord(paths.stateDir, 'failed', (error as Error).message).catch(() => undefined)
     throw error
   } finally {
+    if (!completed) progress.broken()
     progress.step('stopping')
     if (instance !== undefined) {
       if (!removal.signal.aborted) await writeUpRecord(paths.stateDir, 'stopping').catch(() => undefined)
@@ -110,14 +114,17 @@ interface Progress {
   step(name: string): void
   note(message: string): void
   done(): void
+  /** The step has failed, or was interrupted. */
+  broken(): void
 }
 
 function progressPrinter(print: (line: string) => void): Progress {
   let current: { name: string; since: number } | undefined
-  const done = () => {
-    if (current !== undefined) print(`✓ ${current.name} (${((Date.now() - current.since) / 1000).toFixed(1)} s)`)
+  const end = (mark: '✓' | '✗') => {
+    if (current !== undefined) print(`${mark} ${current.name} (${((Date.now() - current.since) / 1000).toFixed(1)} s)`)
     current = undefined
   }
+  const done = () => end('✓')
   return {
     step(name) {
       done()
@@ -125,6 +132,7 @@ function progressPrinter(print: (line: string) => void): Progress {
     },
     note: (message) => print(`  ${message}`),
     done,
+    broken: () => end('✗'),
   }
 }
 

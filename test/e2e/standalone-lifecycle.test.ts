@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { type ChildProcess, execFileSync } from 'node:child_process'
 import { once } from 'node:events'
-import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { join } from 'node:path'
 import test, { after } from 'node:test'
@@ -70,6 +70,7 @@ const onHost = (stateDir: string) => leftBehind(stateDir).filter((what) => what 
 
 for (const [when, pattern] of [
   ['while it makes the network', /^/],
+  ['while its API server starts', /✓ network/],
   ['while its nodes start', /✓ controllers/],
   ['while it runs', running],
 ] as const) {
@@ -217,6 +218,18 @@ test('a full disk: it says so, ends, and can be removed', options, async () => {
   } finally {
     execFileSync('umount', ['-l', mount])
   }
+})
+
+test('up: not in a directory whose files down would remove', options, async () => {
+  const directory = temporaryDirectory()
+  directories.push(directory)
+  mkdirSync(join(directory, 'bin'))
+  for (const words of [[], ['--detach']]) {
+    const { code, output } = await lateenCommand(['up', ...small, '--state-dir', directory, ...words])
+    assert.equal(code, 1)
+    assert.match(output, /^\S+ holds bin, which "lateen down" would take for a mesh's and remove: give .*\n$/)
+  }
+  assert.deepEqual(readdirSync(directory), ['bin'])
 })
 
 test('manifests from standard input reach the background process', options, async () => {
