@@ -24,7 +24,17 @@ test('an error in what was asked for is one line without a stack', () => {
     { args: ['cni-agent', '--log-output-level', 'loud'], line: /^LOG_OUTPUT_LEVEL: invalid output level 'loud'/ },
     { args: ['cni-agent', 'loud'], line: /^unexpected argument "loud": expected --<setting> <value>$/ },
     { args: ['up', '--check', '--detach'], line: /^--check waits for its result .*: leave out --detach$/ },
-    { args: ['down', '--state-dir', ''], line: /'--state-dir <dir>' argument '' is invalid\. expected a directory$/ },
+    {
+      args: ['down', '--state-dir', ''],
+      line: /'--state-dir <dir>' argument '' is invalid\. expected a directory \("lateen down --help" shows what it takes\)$/,
+    },
+    { args: ['exec'], line: /^error: missing required argument 'pod' \("lateen exec --help" shows what it takes\)$/ },
+    {
+      args: ['manifest', 'rights', '--signer', 'x'],
+      line: /expected DOMAIN\/NAME, such as \S+ \("lateen manifest rights --help" shows what it takes\)$/,
+    },
+    { args: ['manifest', 'rights', '-i', 'A'], line: /expected the name of a namespace/ },
+    { args: ['apply', '-f', '/dev/null'], line: /^\/dev\/null: holds no object$/ },
     { args: ['get', 'pods', '--kubeconfig', '/nowhere/config'], line: /^\/nowhere\/config: there is no such file$/ },
   ]
   for (const { args, line } of mistakes) {
@@ -33,4 +43,10 @@ test('an error in what was asked for is one line without a stack', () => {
     assert.match(stderr.trimEnd(), line)
     assert.equal(stderr.trimEnd().split('\n').length, 1)
   }
+})
+
+test('help of a command that does not exist says so', () => {
+  const { status, stdout, stderr } = run('help', 'nosuch')
+  assert.deepEqual([status, stdout], [1, ''])
+  assert.match(stderr, /^error: unknown command 'nosuch'\n\("lateen help" lists the commands\)\n$/)
 })

@@ -1,6 +1,7 @@
 // The command line: finds the command, loads its file, runs it.
 import { Command } from 'commander'
 import { commands } from './registry.ts'
+import { pointToHelp } from './usage-errors.ts'
 import { packageVersion } from './version.ts'
 
 const program = new Command('lateen')
@@ -19,17 +20,24 @@ function isPlain(error: unknown): boolean {
   return plainCodes.has(code) || name === 'KubeError' || name === 'StandaloneError'
 }
 
+function isCommand(name: string): boolean {
+  return commands.some((entry) => entry.name === name || entry.alias === name)
+}
+
 const [first, second] = process.argv.slice(2)
 const name = first === 'help' ? second : first
 for (const entry of commands) {
   if (name !== undefined && (entry.name === name || entry.alias === name)) {
     const { create } = await entry.load()
-    program.addCommand(create(), { hidden: entry.hidden === true })
+    program.addCommand(pointToHelp(create(), `lateen ${entry.name}`), { hidden: entry.hidden === true })
   } else {
     program.command(entry.name, { hidden: entry.hidden === true }).description(entry.summary)
   }
 }
 try {
+  if (first === 'help' && second !== undefined && second !== 'help' && !isCommand(second)) {
+    program.error(`error: unknown command '${second}'`)
+  }
   await program.parseAsync()
 } catch (error) {
   const text =

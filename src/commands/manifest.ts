@@ -1,8 +1,10 @@
 // `lateen manifest`: what a cluster needs before the mesh runs in it, to be applied by kubectl.
-import { Command } from 'commander'
+import { Command, InvalidArgumentError } from 'commander'
 import { stringify } from 'yaml'
 import {
   controlPlaneRights,
+  dnsLabelFault,
+  dnsSubdomainFault,
   type KubeObject,
   loadMeshCrds,
   nodeAgentRights,
@@ -30,8 +32,8 @@ export function create(): Command {
   command
     .command('rights')
     .description('Print the service accounts of the mesh, with the rights that each needs.')
-    .option('-i, --istioNamespace <name>', 'namespace of the mesh', 'istio-system')
-    .option('--signer <name>', 'a signer of the cluster that signs for the mesh; may be repeated', collect)
+    .option('-i, --istioNamespace <name>', 'namespace of the mesh', parseNamespace, 'istio-system')
+    .option('--signer <name>', 'a signer of the cluster that signs for the mesh; may be repeated', collectSigner)
     .option('--trust-bundles', 'the roots are handed out as a ClusterTrustBundle')
     .action(({ istioNamespace: namespace, signer = [], trustBundles = false }: RightsOptions) => {
       print([
@@ -49,4 +51,18 @@ export function create(): Command {
 
 function print(objects: readonly KubeObject[]): void {
   for (const object of objects) process.stdout.write(`---\n${stringify(object, { aliasDuplicateObjects: false })}`)
+}
+
+function parseNamespace(text: string): string {
+  if (dnsLabelFault(text) === undefined) return text
+  throw new InvalidArgumentError('expected the name of a namespace: lower case letters, digits and hyphens')
+}
+
+/** Signers are named by a domain and a path: `example.com/mesh`. */
+function collectSigner(text: string, before?: readonly string[]): readonly string[] {
+  const [domain = '', path] = text.split('/', 2)
+  if (!path || !domain.includes('.') || dnsSubdomainFault(domain) !== undefined) {
+    throw new InvalidArgumentError('expected DOMAIN/NAME, such as example.com/mesh')
+  }
+  return collect(text, before)
 }

@@ -33,7 +33,9 @@ export async function runningPods(client: KubeClient, namespace: string, labelSe
 
 export async function podOf(client: KubeClient, namespace: string, name: string): Promise<MeshPod> {
   const pod = await client.get<Pod>(resources.pods, { namespace, name })
-  if (pod === undefined) throw new UsageError(`pod ${name} does not exist in namespace ${namespace}`)
+  if (pod === undefined) {
+    throw new UsageError(`pod ${name} does not exist in namespace ${namespace}: expected a pod as NAME.NAMESPACE`)
+  }
   return meshPodOf(pod)
 }
 

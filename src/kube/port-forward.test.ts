@@ -79,6 +79,9 @@ describe('a request to a pod', { timeout: 20_000 }, () => {
   test('fails with what the API server or the node says', async () => {
     const request = (pod: string) => requestPod(connection, { namespace: 'ns', pod, port: 1 }, { path: '/' })
     await assert.rejects(request('missing'), { code: 404, message: /pods "missing" not found/ })
-    await assert.rejects(request('closed'), /port 1 of pod ns\/closed: connection refused/)
+    await assert.rejects(request('closed'), {
+      reason: 'PodUnreachable',
+      message: /port 1 of pod ns\/closed: connection refused/,
+    })
   })
 })

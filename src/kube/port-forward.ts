@@ -3,7 +3,7 @@ import { request as httpRequest } from 'node:http'
 import { Duplex } from 'node:stream'
 import type { WebSocket } from 'ws'
 import type { Connection } from './connection.ts'
-import { errorOfConnection, errorOfResponse } from './errors.ts'
+import { errorOfConnection, errorOfResponse, KubeError } from './errors.ts'
 
 export interface PodPort {
   readonly namespace: string
@@ -113,8 +113,10 @@ function duplexOf(socket: WebSocket, what: string): Duplex {
     const bytes = message.subarray(begun[number] ? 1 : 3)
     begun[number] = true
     if (bytes.byteLength === 0) return
-    if (number === channel.error) stream.destroy(errorOfConnection(what, new Error(bytes.toString('utf8').trim())))
-    else if (!stream.push(bytes)) socket.pause()
+    if (number === channel.error) {
+      const message = `${what}: ${bytes.toString('utf8').trim()}`
+      stream.destroy(new KubeError(message, { code: 0, reason: 'PodUnreachable' }))
+    } else if (!stream.push(bytes)) socket.pause()
   })
   socket.on('close', () => {
     if (!stream.destroyed) stream.push(null)

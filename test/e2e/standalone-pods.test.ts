@@ -4,7 +4,7 @@ import { spawn, spawnSync } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
-import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { chmod, mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import test, { after, before } from 'node:test'
@@ -18,6 +18,7 @@ const skip = asRoot ? false : 'needs root'
 const options = { skip, timeout: 120_000 }
 
 const directory = await mkdtemp(join(tmpdir(), `h-up-${randomBytes(3).toString('hex')}-`))
+await chmod(directory, 0o755) // as the one of a state directory usually is
 const stateDir = join(directory, 'state')
 const { instance, kubeconfig, run: runDirectory } = instancePaths(stateDir)
 let client: KubeClient
@@ -121,6 +122,24 @@ metadata: { name: once }
 spec:
   restartPolicy: Never
   containers: [{ name: c, image: host, command: [sh, -c, "echo first; echo second; echo last words > /dev/termination-log; exit 3"] }]
+---
+apiVersion: v1
+kind: Secret
+metadata: { name: word }
+stringData: { word: sesame }
+---
+apiVersion: v1
+kind: Pod
+metadata: { name: user }
+spec:
+  restartPolicy: Never
+  securityContext: { runAsUser: 1000, runAsGroup: 1000 }
+  containers:
+    - name: c
+      image: host
+      command: [sh, -c, "id -u; cat /srv-word/word; echo; ls ${stateDir}/nodes/*/pods; head -c 5 ${stateDir}/apiserver.db; echo over > /dev/termination-log"]
+      volumeMounts: [{ name: word, mountPath: /srv-word }]
+  volumes: [{ name: word, secret: { secretName: word } }]
 `
 
 before(async () => {
@@ -213,6 +232,20 @@ test('a pod that runs once ends with its code and its last words', options, asyn
   const end = status?.containerStatuses?.[0]?.state?.terminated
   assert.deepEqual([end?.exitCode, end?.message], [3, 'last words\n'])
 })
+
+test(
+  'a pod of another user has its Secrets and last words, and cannot read what the machine keeps of others',
+  options,
+  async () => {
+    const { status } = await pod('user', (one) => one.status?.containerStatuses?.[0]?.state?.terminated !== undefined)
+    const end = status?.containerStatuses?.[0]?.state?.terminated
+    assert.deepEqual([end?.exitCode, end?.message], [0, 'over\n'])
+    const { output } = await command('logs', '--state-dir', stateDir, 'user')
+    assert.match(output, /^1000\nsesame\n/)
+    assert.match(output, /ls: .*\/pods'?: Permission denied/)
+    assert.match(output, /head: .*apiserver\.db'?.*: Permission denied/)
+  },
+)
 
 test('logs: newer than a time, with times, and nothing for a wrong number', options, async () => {
   const { metadata } = await pod('once', (one) => one.status?.phase === 'Failed')

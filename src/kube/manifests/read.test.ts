@@ -67,6 +67,11 @@ for (const [what, text, expected] of [
   test(`${what} is reported with its line`, () => assert.deepEqual(problems(text), expected))
 }
 
+test('what holds no object is told', () => {
+  assert.deepEqual(problems(''), ['-: holds no object'])
+  assert.deepEqual(problems('# nothing\n---\n'), ['-: holds no object'])
+})
+
 test('a folder gives its manifests by name; what does not exist is named', (t: TestContext) => {
   const dir = mkdtempSync(join(tmpdir(), 'lateen-manifests-'))
   t.after(() => rmSync(dir, { recursive: true }))

@@ -49,6 +49,7 @@ export function readManifests(inputs: readonly string[], readStandardInput: () =
   const problems: ManifestProblem[] = []
   const manifests: Manifest[] = []
   for (const input of inputs) {
+    const before = manifests.length + problems.length
     if (input === '-') manifests.push(...parseManifests(readStandardInput(), '-', problems))
     else if (!existsSync(input)) problems.push({ file: input, message: 'no such file or folder' })
     else {
@@ -56,6 +57,7 @@ export function readManifests(inputs: readonly string[], readStandardInput: () =
       if (files.length === 0) problems.push({ file: input, message: 'holds no .yaml, .yml or .json file' })
       for (const file of files) manifests.push(...parseManifests(readFileSync(file, 'utf8'), file, problems))
     }
+    if (manifests.length + problems.length === before) problems.push({ file: input, message: 'holds no object' })
   }
   const seen = new Map<string, Manifest>()
   for (const manifest of manifests) {

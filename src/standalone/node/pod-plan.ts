@@ -1,6 +1,6 @@
 // Prepares one container of a pod for its start: variables, volumes, name files, and the plan that follows from them.
 import { existsSync } from 'node:fs'
-import { mkdir, readFile, writeFile } from 'node:fs/promises'
+import { chmod, mkdir, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { type ContainerPlan, planContainer } from './container-plan.ts'
 import { containerEnvironment, type EnvironmentSources } from './environment.ts'
@@ -85,6 +85,8 @@ export async function planPodContainer(
 async function terminationMount(directory: string, container: Container): Promise<Mount> {
   const source = join(directory, 'containers', container.name, 'termination-message')
   await mkdir(join(directory, 'containers', container.name), { recursive: true })
-  await writeFile(source, '', { mode: 0o666 })
+  await writeFile(source, '')
+  // Whatever user the container runs as, and whatever the umask here.
+  await chmod(source, 0o666)
   return { source, target: container.terminationMessagePath ?? '/dev/termination-log', readOnly: false }
 }

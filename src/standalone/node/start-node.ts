@@ -1,6 +1,6 @@
 // One node: its registration, its pods, its service rules and its HTTPS port. Runs inside the node's network namespace.
 import { existsSync, readFileSync } from 'node:fs'
-import { mkdir } from 'node:fs/promises'
+import { chmod, mkdir } from 'node:fs/promises'
 import { cpus, totalmem } from 'node:os'
 import { join } from 'node:path'
 import { createKubeClient, loadConnection } from '../../kube/index.ts'
@@ -51,7 +51,9 @@ export async function startNode(options: NodeOptions): Promise<AsyncDisposable> 
   await using started = new AsyncDisposableStack()
   const { name, ips, directory, log } = options
   const podsDirectory = join(directory, 'pods')
-  await mkdir(podsDirectory, { recursive: true })
+  // Volumes of Secrets are in it: pods have them mounted, and nobody else is to read them by their path.
+  await mkdir(podsDirectory, { recursive: true, mode: 0o700 })
+  await chmod(podsDirectory, 0o700)
   const connection = await loadConnection({ kubeconfig: options.kubeconfig })
   const { ca } = await connection.tls()
   if (ca === undefined) throw new Error(`${options.kubeconfig} names no certificate authority`)
