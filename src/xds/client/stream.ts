@@ -49,9 +49,10 @@ export async function openDeltaStream(
     clearTimeout(timer)
   })
 
+  let isOver = false
   let unread: NodeJS.Timeout | undefined
   function send(request: DeltaRequest): void {
-    if (call.write(request) || unread !== undefined) return
+    if (isOver || call.write(request) || unread !== undefined) return
     call.pause()
     const details = `the control plane has left requests unread for ${unreadMs} ms`
     unread = setTimeout(() => finish({ kind: 'status', code: status.UNAVAILABLE, details }), unreadMs)
@@ -63,6 +64,7 @@ export async function openDeltaStream(
   })
 
   function finish(end: StreamEnd): void {
+    isOver = true
     clearTimeout(timer)
     clearTimeout(unread)
     ended.resolve(end)

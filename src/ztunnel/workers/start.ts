@@ -1,5 +1,4 @@
 // The workers of the process, as the main thread holds them all.
-import { randomUUID } from 'node:crypto'
 import { createSocket } from '../../linux/index.ts'
 import type { Logging, MetricsRegistry } from '../../observability/index.ts'
 import type { RevocationSource, WorkloadCertificate } from '../certificates/index.ts'
@@ -9,7 +8,7 @@ import { formatAddress } from '../state/address.ts'
 import type { MeshState } from '../state/index.ts'
 import type { MainCall, MainResults, ToWorker } from './messages.ts'
 import { createServedPods, type ServedPods } from './served-pods.ts'
-import { createTunnelCounts } from './tunnel-balance.ts'
+import { createTunnelCounts, createTunnelLinks } from './tunnel-balance.ts'
 import { registerTunnelMetrics } from './tunnel-metrics.ts'
 import { createVitals, stuckWorkers } from './vitals.ts'
 import { workerConfigOf } from './worker-config.ts'
@@ -55,8 +54,8 @@ export function startWorkers(options: WorkersOptions): Workers {
   const count = config.workerThreads
   const fd = listenForProbes(config)
   const vitals = createVitals(count)
-  const tunnels = { counts: createTunnelCounts(count), channel: `tunnels ${randomUUID()}` }
-  registerTunnelMetrics(registry, tunnels.counts)
+  const counts = createTunnelCounts(count)
+  registerTunnelMetrics(registry, counts)
   const workerConfig = workerConfigOf(config)
   async function serve(call: MainCall, signal: AbortSignal): Promise<MainResults[MainCall['kind']]> {
     switch (call.kind) {
@@ -67,9 +66,9 @@ export function startWorkers(options: WorkersOptions): Workers {
         return undefined
     }
   }
-  const threads = Array.from({ length: count }, (_, index) =>
+  const threads = createTunnelLinks(count).map((links, index) =>
     startWorkerThread({
-      data: { index, config: workerConfig, mesh: state.memory, vitals, tunnels },
+      data: { index, config: workerConfig, mesh: state.memory, vitals, tunnels: { counts, links } },
       logging,
       registry,
       serve,

@@ -1,17 +1,15 @@
 import assert from 'node:assert/strict'
-import { randomUUID } from 'node:crypto'
 import { once } from 'node:events'
 import { readdirSync } from 'node:fs'
 import net from 'node:net'
 import { test } from 'node:test'
-import { createTunnelBalance, createTunnelCounts, type TunnelBalance } from './tunnel-balance.ts'
+import { createTunnelBalance, createTunnelCounts, createTunnelLinks, type TunnelBalance } from './tunnel-balance.ts'
 
 const pod = 7
 
 /** Two workers, of which the first accepts every connection. */
 async function world(t: { after(end: () => void): void }) {
   const counts = createTunnelCounts(2)
-  const channel = randomUUID()
   const stuck: number[] = []
   /** By worker: running, draining, or gone. */
   const pods = ['running', 'running'] as ('running' | 'draining' | 'gone')[]
@@ -24,11 +22,11 @@ async function world(t: { after(end: () => void): void }) {
     served.push({ worker, socket })
     look()
   }
-  const balances = [0, 1].map((index) =>
+  const balances = createTunnelLinks(2).map((links, index) =>
     createTunnelBalance({
       index,
       counts,
-      channel,
+      links,
       stuck: () => stuck,
       canTake: (id, isOwn) => id === pod && (pods[index] === 'running' || (isOwn && pods[index] === 'draining')),
       take: (_, socket) => serve(index, socket),

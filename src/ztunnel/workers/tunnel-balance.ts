@@ -2,7 +2,7 @@
 // a peer's may well meet on one: whoever accepts a connection gives it to the worker that has the fewest.
 import { closeSync } from 'node:fs'
 import { Socket } from 'node:net'
-import { BroadcastChannel } from 'node:worker_threads'
+import { MessageChannel, type MessagePort } from 'node:worker_threads'
 import { descriptorOf, duplicateDescriptor, LinuxError } from '../../linux/index.ts'
 
 /** How many tunnel connections each worker has, those on their way to it among them. */
@@ -11,12 +11,28 @@ export type TunnelCounts = Int32Array<SharedArrayBuffer>
 export const createTunnelCounts = (workers: number): TunnelCounts =>
   new Int32Array(new SharedArrayBuffer(workers * Int32Array.BYTES_PER_ELEMENT))
 
+/** The ports of one worker to each of the others, by their index. */
+export type TunnelLinks = ReadonlyMap<number, MessagePort>
+
+/** Between every two workers a channel of their own, so that one that stands still gathers no more than what it was given. */
+export function createTunnelLinks(workers: number): TunnelLinks[] {
+  const links = Array.from({ length: workers }, () => new Map<number, MessagePort>())
+  for (const [index, own] of links.entries()) {
+    for (const [other, theirs] of links.entries()) {
+      if (other <= index) continue
+      const { port1, port2 } = new MessageChannel()
+      own.set(other, port1)
+      theirs.set(index, port2)
+    }
+  }
+  return links
+}
+
 export interface TunnelBalanceOptions {
   /** This worker's. */
   readonly index: number
   readonly counts: TunnelCounts
-  /** Names the channel between the workers of one process. */
-  readonly channel: string
+  readonly links: TunnelLinks
   /** Workers that are given nothing for now. */
   readonly stuck: () => readonly number[]
   /**
@@ -39,8 +55,6 @@ export interface TunnelBalance extends Disposable {
 type Message =
   | {
       readonly kind: 'give'
-      readonly to: number
-      readonly from: number
       /** By which the first who had it knows it. */
       readonly id: number
       readonly pod: number
@@ -48,19 +62,20 @@ type Message =
       readonly fd: number
       readonly isReturned: boolean
     }
-  | { readonly kind: 'taken'; readonly to: number; readonly id: number }
+  | { readonly kind: 'taken'; readonly id: number }
+
+type Given = Extract<Message, { kind: 'give' }>
 
 export function createTunnelBalance(options: TunnelBalanceOptions): TunnelBalance {
-  const { index, counts, stuck, canTake, take } = options
-  const channel = new BroadcastChannel(options.channel)
+  const { index, counts, links, stuck, canTake, take } = options
   const given = new Map<number, () => void>()
   let lastId = 0
-  const post = (message: Message): void => channel.postMessage(message)
-  channel.onmessage = ({ data }) => {
-    const message = data as Message
-    if (message.to !== index) return
-    if (message.kind === 'give') receive(message)
-    else settle(message.id)
+  const post = (to: number, message: Message): void => links.get(to)?.postMessage(message)
+  for (const [other, port] of links) {
+    port.on('message', (message: Message) => {
+      if (message.kind === 'give') receive(other, message)
+      else settle(message.id)
+    })
   }
 
   function least(): number {
@@ -82,21 +97,21 @@ export function createTunnelBalance(options: TunnelBalanceOptions): TunnelBalanc
 
   const uncountOnClose = (socket: Socket) => void socket.once('close', () => Atomics.sub(counts, index, 1))
 
-  function give(message: Extract<Message, { kind: 'give' }>): void {
-    Atomics.add(counts, message.to, 1)
-    post(message)
+  function give(to: number, message: Given): void {
+    Atomics.add(counts, to, 1)
+    post(to, message)
   }
 
-  function receive(message: Extract<Message, { kind: 'give' }>): void {
-    const { from, id, pod, fd, isReturned } = message
+  function receive(from: number, message: Given): void {
+    const { id, pod, fd, isReturned } = message
     const takes = canTake(pod, isReturned)
     if (takes) serve(pod, fd)
     else Atomics.sub(counts, index, 1)
     if (isReturned) {
       if (!takes) closeSync(fd)
       settle(id)
-    } else if (takes) post({ kind: 'taken', to: from, id })
-    else give({ ...message, to: from, from: index, isReturned: true })
+    } else if (takes) post(from, { kind: 'taken', id })
+    else give(from, { ...message, isReturned: true })
   }
 
   function settle(id: number): void {
@@ -118,12 +133,14 @@ export function createTunnelBalance(options: TunnelBalanceOptions): TunnelBalanc
       const id = lastId
       const { promise, resolve } = Promise.withResolvers<void>()
       given.set(id, resolve)
-      give({ kind: 'give', to, from: index, id, pod, fd, isReturned: false })
+      give(to, { kind: 'give', id, pod, fd, isReturned: false })
       // The connection stays: there is the other descriptor.
       socket.destroy()
       return promise
     },
-    [Symbol.dispose]: () => channel.close(),
+    [Symbol.dispose]() {
+      for (const port of links.values()) port.close()
+    },
   }
 }
 

@@ -10,6 +10,6 @@ export interface WorkerData {
   readonly config: WorkerConfig
   readonly mesh: MeshMemory
   readonly vitals: Vitals
-  readonly tunnels: Pick<TunnelBalanceOptions, 'counts' | 'channel'>
+  readonly tunnels: Pick<TunnelBalanceOptions, 'counts' | 'links'>
   readonly observability: ThreadStart
 }

@@ -50,7 +50,7 @@ export function startWorkerThread({ data, logging, registry, serve }: WorkerThre
   const worker = new Worker(entry, {
     name,
     workerData,
-    transferList: [...observed.transfer],
+    transferList: [...observed.transfer, ...data.tunnels.links.values()],
     // Where this thread's compiled code is, the worker finds its own: without, it would turn all of it into JavaScript again.
     // A folder of its own for each version of Node is made below the one that is given.
     ...(cache === undefined ? {} : { env: { ...process.env, NODE_COMPILE_CACHE: dirname(cache) } }),
