@@ -8,23 +8,8 @@ import { flag, frameType, preface } from './constants.ts'
 import { encodeHeaders } from './hpack.ts'
 import { createSession, type Session } from './session.ts'
 import type { SessionStream } from './stream.ts'
-import { writeFrameHeader } from './writer.ts'
+import { connect, frame, word } from './testing.ts'
 
-function frame(type: number, flags: number, streamId: number, payload: Uint8Array = Buffer.alloc(0)): Buffer {
-  const bytes = Buffer.concat([Buffer.alloc(9), payload])
-  writeFrameHeader(bytes, 0, payload.length, type, flags, streamId)
-  return bytes
-}
-
-const word = (value: number): Buffer => {
-  const bytes = Buffer.alloc(4)
-  bytes.writeUInt32BE(value)
-  return bytes
-}
-const connect = encodeHeaders([
-  [':method', 'CONNECT'],
-  [':authority', '10.0.0.1:80'],
-])
 const ignore = () => undefined
 
 interface Served {

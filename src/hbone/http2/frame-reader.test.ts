@@ -3,15 +3,7 @@ import { test } from 'node:test'
 import fc from 'fast-check'
 import { Http2ConnectionError } from './constants.ts'
 import { createFrameReader } from './frame-reader.ts'
-
-function frame(type: number, flags: number, streamId: number, payload: Uint8Array): Buffer {
-  const header = Buffer.alloc(9)
-  header.writeUIntBE(payload.length, 0, 3)
-  header.writeUInt8(type, 3)
-  header.writeUInt8(flags, 4)
-  header.writeUInt32BE(streamId, 5)
-  return Buffer.concat([header, payload])
-}
+import { frame } from './testing.ts'
 
 function recorder() {
   const events: string[] = []

@@ -9,25 +9,8 @@ import { flag, frameType, Http2ConnectionError, preface, setting } from './const
 import { encodeHeaders } from './hpack.ts'
 import { createSession, type Session } from './session.ts'
 import { encodeSettings } from './settings.ts'
+import { connect, frame, word } from './testing.ts'
 
-function frame(type: number, flags: number, streamId: number, payload: Uint8Array): Buffer {
-  const header = Buffer.alloc(9)
-  header.writeUIntBE(payload.length, 0, 3)
-  header.writeUInt8(type, 3)
-  header.writeUInt8(flags, 4)
-  header.writeUInt32BE(streamId, 5)
-  return Buffer.concat([header, payload])
-}
-
-const word = (value: number): Buffer => {
-  const bytes = Buffer.alloc(4)
-  bytes.writeUInt32BE(value)
-  return bytes
-}
-const connect = encodeHeaders([
-  [':method', 'CONNECT'],
-  [':authority', '10.0.0.1:80'],
-])
 const answer = encodeHeaders([[':status', '200']])
 const settings = encodeSettings([
   [setting.initialWindowSize, 70_000],
