@@ -1,33 +1,19 @@
 // Leader election against the embedded API.
 import assert from 'node:assert/strict'
-import { mkdtemp, rm } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import { type KubeObject, resources } from '../../src/api/index.ts'
-import { type EmbeddedApi, startEmbeddedApi } from '../../src/kube/apiserver/index.ts'
-import { createKubeClient, type KubeClient, runLeaderElection } from '../../src/kube/index.ts'
+import { type KubeClient, runLeaderElection } from '../../src/kube/index.ts'
 import { silentLogging } from '../../src/observability/index.ts'
+import { startTestApi, type TestApi } from '../support/embedded-api.ts'
 
 describe('leader election', { timeout: 30_000 }, () => {
-  let dir: string
-  let api: EmbeddedApi
+  let api: TestApi
   let client: KubeClient
   before(async () => {
-    dir = await mkdtemp(join(tmpdir(), 'lateen-leader-'))
-    api = await startEmbeddedApi({
-      stateDir: dir,
-      listen: [{ host: '127.0.0.1', port: 0 }],
-      serviceCidr: '10.96.0.0/16',
-      onError: (error) => assert.fail(String(error)),
-    })
-    client = await createKubeClient({ kubeconfig: api.kubeconfig })
+    api = await startTestApi()
+    client = api.client
   })
-  after(async () => {
-    await client.close()
-    await api[Symbol.asyncDispose]()
-    await rm(dir, { recursive: true })
-  })
+  after(() => api?.[Symbol.asyncDispose]())
 
   function contend(name: string, identity: string, leaseMs = 1_000) {
     const stop = new AbortController()

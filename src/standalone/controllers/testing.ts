@@ -6,6 +6,7 @@ import { readFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { startApi } from '../../../test/support/embedded-api.ts'
+import { untilObjects } from '../../../test/support/until-object.ts'
 import { type KubeObject, type Resource, resources } from '../../api/index.ts'
 import { createKubeClient, type Informer, type KubeClient } from '../../kube/index.ts'
 import { type Scope, silentLogging } from '../../observability/index.ts'
@@ -129,30 +130,18 @@ async function play(client: KubeClient, pod: Pod, newAddress: () => string): Pro
   )
 }
 
-async function eventually<T extends KubeObject, R>(
+const eventually = <T extends KubeObject, R>(
   client: KubeClient,
   resource: Resource,
   find: (informer: Informer<T>) => R | undefined,
   what: string,
-): Promise<R> {
-  const informer = client.informer<T>(resource, { namespace: 'default' })
-  const { promise, resolve, reject } = Promise.withResolvers<R>()
-  const show = (): string => JSON.stringify(informer.list().map(({ metadata, status }) => [metadata.name, status]))
-  const timer = setTimeout(() => reject(new Error(`${what} did not come true: ${show()}`)), 20_000)
-  const look = (): void => {
-    const found = find(informer)
-    if (found !== undefined) resolve(found)
-  }
-  const unsubscribe = informer.subscribe(look)
-  void informer.synced.then(look, reject)
-  try {
-    return await promise
-  } finally {
-    clearTimeout(timer)
-    unsubscribe()
-    await informer[Symbol.asyncDispose]()
-  }
-}
+): Promise<R> =>
+  untilObjects<T, R>(client, resource, find, {
+    namespace: 'default',
+    withinMs: 20_000,
+    complaint: (seen) =>
+      `${what} did not come true: ${JSON.stringify(seen.list().map(({ metadata, status }) => [metadata.name, status]))}`,
+  })
 
 export const template = (app: string, image = 'host', labels: Record<string, string> = {}) => ({
   metadata: { labels: { app, ...labels } },
