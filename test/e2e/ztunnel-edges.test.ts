@@ -1,34 +1,21 @@
 // Ends that are unusual but happen: blocked ports, clients that give up, pods that go, tokens that rotate, loopback without IPv6.
 import assert from 'node:assert/strict'
-import { once } from 'node:events'
 import { writeFileSync } from 'node:fs'
-import type net from 'node:net'
 import { join } from 'node:path'
 import { after, before, suite, test } from 'node:test'
-import { canRunLab, createMeshLab, type LabProxy, type MeshLab } from '../support/mesh-lab.ts'
-import { announcePod, announceService, eventually, exchange, hostnameOf } from '../support/mesh-lab-content.ts'
+import { client, createEchoLab, echoTo, echoWorks } from '../support/echo-lab.ts'
+import { ignoreErrors, say } from '../support/lab-sockets.ts'
+import { canRunLab, type LabProxy, type MeshLab } from '../support/mesh-lab.ts'
+import { announcePod, eventually, exchange, hostnameOf } from '../support/mesh-lab-content.ts'
 
-const client = { name: 'client', ip: '10.77.2.1', node: 'n1' }
-const server = { name: 'server', ip: '10.77.2.2', node: 'n2' }
 const late = { name: 'late', ip: '10.77.2.4', node: 'n1' }
-const echo = { name: 'echo', vips: ['10.78.0.9'], ports: { 80: 8080 } }
-const to = { ip: '10.78.0.9', port: 80 }
-
-const ignoreErrors = (socket: net.Socket): void => void socket.on('error', () => undefined)
-
-async function say(socket: net.Socket, text: string): Promise<string> {
-  socket.write(text)
-  const data = once(socket, 'data')
-  socket.resume()
-  return String((await data)[0])
-}
 
 suite('at the edges of a node proxy', { skip: canRunLab, timeout: 180_000 }, () => {
   let lab: MeshLab
   let clientProxy: LabProxy
   let serverProxy: LabProxy
   let token = ''
-  const works = async () => (await exchange(lab, 'client', to, 'works').catch(() => '')) === 'works'
+  const works = () => echoWorks(lab)
   const dump = (node: string) => lab.run(node, 'curl', '-sS', 'http://127.0.0.1:15000/config_dump')
   const resolve = (name: string) => {
     const script = `
@@ -40,14 +27,7 @@ suite('at the edges of a node proxy', { skip: canRunLab, timeout: 180_000 }, () 
   }
 
   before(async () => {
-    lab = await createMeshLab({ pods: [client, server, late], nodes: ['n1', 'n2'] })
-    announcePod(lab, client)
-    announcePod(lab, server, [echo])
-    announceService(lab, echo)
-    await lab.listen('server', 8080, (socket) => {
-      ignoreErrors(socket)
-      socket.pipe(socket)
-    })
+    lab = await createEchoLab({ pods: [late] })
     // IPv6 is there, but not on loopback.
     lab.exec('client', 'sysctl', '-qw', 'net.ipv6.conf.lo.disable_ipv6=1')
     token = join(lab.directory, 'token')
@@ -104,13 +84,13 @@ suite('at the edges of a node proxy', { skip: canRunLab, timeout: 180_000 }, () 
     await clientProxy.logged(
       /connection failed.*error="failed to fetch information about local workload: client\.default \(client\)"/,
     )
-    const held = exchange(lab, 'client', to, 'held')
+    const held = exchange(lab, 'client', echoTo, 'held')
     setTimeout(() => announcePod(lab, client), 500)
     assert.equal(await held, 'held')
   })
 
   test('a pod that goes: its connections end at both ends, peers are told, and the log stays quiet', async () => {
-    const open = await lab.connect('client', to)
+    const open = await lab.connect('client', echoTo)
     ignoreErrors(open)
     assert.equal(await say(open, 'hello'), 'hello')
     const closed = new Promise((resolve) => open.once('close', resolve))
@@ -145,7 +125,7 @@ suite('at the edges of a node proxy', { skip: canRunLab, timeout: 180_000 }, () 
   })
 
   test('the node agent restarts again and again: pods are served all the while, and taken up where they were', async () => {
-    const open = await lab.connect('client', to)
+    const open = await lab.connect('client', echoTo)
     ignoreErrors(open)
     assert.equal(await say(open, 'before'), 'before')
     for (let round = 0; round < 5; round += 1) {

@@ -3,43 +3,30 @@ import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
 import { once } from 'node:events'
 import { writeFileSync } from 'node:fs'
-import type net from 'node:net'
 import { join } from 'node:path'
 import { after, afterEach, before, suite, test } from 'node:test'
 import { security } from '../../src/proto/index.ts'
-import { canRunLab, createMeshLab, type LabProxy, type MeshLab } from '../support/mesh-lab.ts'
-import { announcePod, announceService, eventually, exchange } from '../support/mesh-lab-content.ts'
+import { createEchoLab, echoTo, echoWorks, outsider, server } from '../support/echo-lab.ts'
+import { ignoreErrors, say } from '../support/lab-sockets.ts'
+import { canRunLab, type LabProxy, type MeshLab } from '../support/mesh-lab.ts'
+import { eventually, exchange } from '../support/mesh-lab-content.ts'
 import { createTestPki } from '../support/test-pki.ts'
 
-const client = { name: 'client', ip: '10.77.2.1', node: 'n1' }
-const server = { name: 'server', ip: '10.77.2.2', node: 'n2' }
-const outsider = { name: 'outsider', ip: '10.77.2.3' }
-const echo = { name: 'echo', vips: ['10.78.0.9'], ports: { 80: 8080 } }
-const to = { ip: '10.78.0.9', port: 80 }
-const ignoreErrors = (socket: net.Socket): void => void socket.on('error', () => undefined)
-const answerBack = (socket: net.Socket): void => {
-  ignoreErrors(socket)
-  socket.pipe(socket)
-}
-
-async function say(socket: net.Socket, text: string): Promise<string> {
-  socket.write(text)
-  const data = once(socket, 'data')
-  socket.resume()
-  return String((await data)[0])
-}
-
-async function buildLab(): Promise<MeshLab> {
-  const lab = await createMeshLab({ pods: [client, server, outsider], nodes: ['n1', 'n2', 'spare'] })
-  announcePod(lab, client)
-  announcePod(lab, server, [echo])
-  announceService(lab, echo)
-  await lab.listen('server', 8080, answerBack)
-  return lab
-}
+const buildLab = (): Promise<MeshLab> => createEchoLab({ pods: [outsider], nodes: ['spare'] })
 
 const readiness = (lab: MeshLab, node: string) =>
   lab.run(node, 'curl', '-sS', '-m', '2', 'http://127.0.0.1:15021/healthz/ready').catch(() => '')
+
+/** Until a count moves no more. */
+async function untilStill(count: () => number): Promise<void> {
+  let seen = -1
+  await eventually(async () => {
+    const still = seen === count()
+    seen = count()
+    await new Promise((resolve) => setTimeout(resolve, 300))
+    return still
+  }, 'a standstill')
+}
 
 suite('failures around a node proxy', { skip: canRunLab, timeout: 180_000 }, () => {
   suite('of the control plane', () => {
@@ -58,7 +45,7 @@ suite('failures around a node proxy', { skip: canRunLab, timeout: 180_000 }, () 
       lab.controlPlane.caBehaviour = 'sign'
       await Promise.all(running.splice(0).map((proxy) => proxy.stop('SIGKILL')))
     })
-    const works = async () => (await exchange(lab, 'client', to, 'works').catch(() => '')) === 'works'
+    const works = () => echoWorks(lab)
 
     for (const [behaviour, reason] of [
       ['garbage', /identity error: invalid (certificate|root)/],
@@ -84,7 +71,7 @@ suite('failures around a node proxy', { skip: canRunLab, timeout: 180_000 }, () 
     test('a CA that hangs holds connections back; when its connection breaks, the next request is answered', async () => {
       lab.controlPlane.caBehaviour = 'hang'
       await Promise.all([start('n1'), start('n2')])
-      const held = await lab.connect('client', to)
+      const held = await lab.connect('client', echoTo)
       ignoreErrors(held)
       held.write('held')
       assert.equal(
@@ -144,7 +131,7 @@ suite('failures around a node proxy', { skip: canRunLab, timeout: 180_000 }, () 
 
     test('without its control plane a proxy goes on as it is, and takes up what it missed', async () => {
       const [, serverProxy] = await Promise.all([start('n1'), start('n2')])
-      const socket = await lab.connect('client', to)
+      const socket = await lab.connect('client', echoTo)
       ignoreErrors(socket)
       assert.equal(await say(socket, 'one'), 'one')
       lab.controlPlane.cutConnections()
@@ -222,20 +209,15 @@ suite('failures around a node proxy', { skip: canRunLab, timeout: 180_000 }, () 
         socket.on('drain', write)
         write()
       })
-      assert.equal(await exchange(lab, 'client', to, 'before'), 'before')
+      assert.equal(await exchange(lab, 'client', echoTo, 'before'), 'before')
       const idle = [clientProxy.rss(), serverProxy.rss()]
       const slow = await lab.connect('client', { ip: server.ip, port: 8081 })
       ignoreErrors(slow)
       // Until nothing moves any more: every buffer on the way is full.
-      let seen = -1
-      await eventually(async () => {
-        const still = seen === written
-        seen = written
-        await new Promise((resolve) => setTimeout(resolve, 300))
-        return still
-      }, 'a standstill')
+      await untilStill(() => written)
       assert.ok(written < size, `${written}`)
-      for (let count = 0; count < 20; count += 1) assert.equal(await exchange(lab, 'client', to, 'others'), 'others')
+      for (let count = 0; count < 20; count += 1)
+        assert.equal(await exchange(lab, 'client', echoTo, 'others'), 'others')
       const grown = [clientProxy.rss() - (idle[0] ?? 0), serverProxy.rss() - (idle[1] ?? 0)]
       assert.ok(Math.max(...grown) < 96 * 1024 * 1024, `${grown}`)
       let received = 0
@@ -262,14 +244,9 @@ suite('failures around a node proxy', { skip: canRunLab, timeout: 180_000 }, () 
         Array.from({ length: 30 }, () => lab.connect('client', { ip: server.ip, port: 8082 })),
       )
       for (const socket of slow) ignoreErrors(socket)
-      let seen = -1
-      await eventually(async () => {
-        const still = seen === writing
-        seen = writing
-        await new Promise((resolve) => setTimeout(resolve, 300))
-        return still
-      }, 'a standstill')
-      for (let count = 0; count < 40; count += 1) assert.equal(await exchange(lab, 'client', to, 'others'), 'others')
+      await untilStill(() => writing)
+      for (let count = 0; count < 40; count += 1)
+        assert.equal(await exchange(lab, 'client', echoTo, 'others'), 'others')
       for (const socket of slow) socket.destroy()
       listener.close()
     })
@@ -282,7 +259,7 @@ suite('failures around a node proxy', { skip: canRunLab, timeout: 180_000 }, () 
         ignoreErrors(socket)
         if (index % 2 === 0) socket.write(Buffer.from([22, 3, 1, 2, 0, 1, 0]))
       }
-      assert.equal(await exchange(lab, 'client', to, 'served'), 'served')
+      assert.equal(await exchange(lab, 'client', echoTo, 'served'), 'served')
       await Promise.all(
         silent.map(async (socket) => {
           const over = new Promise((resolve) => socket.once('end', resolve).once('close', resolve))
@@ -298,7 +275,7 @@ suite('failures around a node proxy', { skip: canRunLab, timeout: 180_000 }, () 
         execFileSync('prlimit', ['--pid', String(clientProxy.pid), `--nofile=${soft}:20000`])
       limit(250)
       const sockets = await Promise.all(
-        Array.from({ length: 400 }, () => lab.connect('client', to).catch(() => undefined)),
+        Array.from({ length: 400 }, () => lab.connect('client', echoTo).catch(() => undefined)),
       )
       for (const socket of sockets) {
         if (socket === undefined) continue
@@ -307,7 +284,7 @@ suite('failures around a node proxy', { skip: canRunLab, timeout: 180_000 }, () 
       }
       await new Promise((resolve) => setTimeout(resolve, 1000))
       for (const socket of sockets) socket?.destroy()
-      await eventually(async () => (await exchange(lab, 'client', to, 'again').catch(() => '')) === 'again', 'a call')
+      await eventually(() => echoWorks(lab), 'a call')
       limit(20_000)
       assert.ok(clientProxy.log().length < 4 * 1024 * 1024, 'the log is not flooded')
     })
@@ -316,7 +293,7 @@ suite('failures around a node proxy', { skip: canRunLab, timeout: 180_000 }, () 
       const { stdout } = clientProxy.process
       assert.ok(stdout)
       stdout.pause()
-      for (let count = 0; count < 300; count += 1) assert.equal(await exchange(lab, 'client', to, 'on'), 'on')
+      for (let count = 0; count < 300; count += 1) assert.equal(await exchange(lab, 'client', echoTo, 'on'), 'on')
       stdout.resume()
       await clientProxy.logged(/connection complete/)
     })
@@ -324,7 +301,7 @@ suite('failures around a node proxy', { skip: canRunLab, timeout: 180_000 }, () 
     test('a full disk under the log costs lines, not connections; how many is told', async () => {
       await clientProxy.stop('SIGTERM')
       clientProxy = await lab.startProxy('n1', {}, { stdout: '/dev/full' })
-      for (let count = 0; count < 20; count += 1) assert.equal(await exchange(lab, 'client', to, 'on'), 'on')
+      for (let count = 0; count < 20; count += 1) assert.equal(await exchange(lab, 'client', echoTo, 'on'), 'on')
       const metrics = () => lab.run('n1', 'curl', '-sS', '-m', '5', 'http://127.0.0.1:15020/metrics')
       await eventually(async () => {
         const dropped = Number(/^lateen_log_lines_dropped_total (\d+)$/m.exec(await metrics())?.[1])
@@ -335,16 +312,16 @@ suite('failures around a node proxy', { skip: canRunLab, timeout: 180_000 }, () 
     })
 
     test('the other proxy is killed: connections end, and its successor is used at once', async () => {
-      const socket = await lab.connect('client', to)
+      const socket = await lab.connect('client', echoTo)
       ignoreErrors(socket)
       assert.equal(await say(socket, 'one'), 'one')
       const closed = new Promise((resolve) => socket.once('close', resolve))
       socket.resume()
       await serverProxy.stop('SIGKILL')
       await closed
-      assert.equal(await exchange(lab, 'client', to, 'nobody').catch(() => ''), '')
+      assert.equal(await exchange(lab, 'client', echoTo, 'nobody').catch(() => ''), '')
       serverProxy = await lab.startProxy('n2')
-      await eventually(async () => (await exchange(lab, 'client', to, 'back').catch(() => '')) === 'back', 'a call')
+      await eventually(() => echoWorks(lab), 'a call')
       await clientProxy.logged(/connection complete.*direction="outbound".*error=/)
     })
   })

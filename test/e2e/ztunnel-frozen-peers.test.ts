@@ -1,27 +1,14 @@
 // The other end is there for the kernel but does nothing any more, or is not there at all and nobody said so.
 import assert from 'node:assert/strict'
-import { once } from 'node:events'
 import type net from 'node:net'
 import { after, afterEach, before, suite, test } from 'node:test'
+import { client, createEchoLab, echoTo, echoWorks, outsider } from '../support/echo-lab.ts'
+import { answerBack, ignoreErrors, say } from '../support/lab-sockets.ts'
 import { canRunLab, createMeshLab, type LabProxy, type MeshLab } from '../support/mesh-lab.ts'
-import { announcePod, announceService, eventually, exchange } from '../support/mesh-lab-content.ts'
+import { announcePod, eventually } from '../support/mesh-lab-content.ts'
 
-const client = { name: 'client', ip: '10.77.2.1', node: 'n1' }
-const server = { name: 'server', ip: '10.77.2.2', node: 'n2' }
-const outsider = { name: 'outsider', ip: '10.77.2.3' }
-const echo = { name: 'echo', vips: ['10.78.0.9'], ports: { 80: 8080 } }
-const to = { ip: '10.78.0.9', port: 80 }
 /** The first ping goes out after 10 s and is waited for 20 s. */
 const pingedMs = { least: 18_000, most: 45_000 }
-
-const ignoreErrors = (socket: net.Socket): void => void socket.on('error', () => undefined)
-
-async function say(socket: net.Socket, text: string): Promise<string> {
-  socket.write(text)
-  const data = once(socket, 'data')
-  socket.resume()
-  return String((await data)[0])
-}
 
 function timeToClose(socket: net.Socket): Promise<number> {
   const startedAt = performance.now()
@@ -33,20 +20,15 @@ suite('peers that are frozen or gone', { skip: canRunLab, timeout: 240_000 }, ()
   let clientProxy: LabProxy
   let serverProxy: LabProxy
   let atServer: net.Socket[] = []
-  const works = async () => (await exchange(lab, 'client', to, 'works').catch(() => '')) === 'works'
+  const works = () => echoWorks(lab)
 
   before(async () => {
-    lab = await createMeshLab({ pods: [client, server, outsider], nodes: ['n1', 'n2'] })
-    announcePod(lab, client)
-    announcePod(lab, server, [echo])
-    announceService(lab, echo)
-    for (const pod of ['server', 'outsider']) {
-      await lab.listen(pod, 8080, (socket) => {
-        ignoreErrors(socket)
-        atServer.push(socket)
-        socket.pipe(socket)
-      })
+    const onSocket = (socket: net.Socket): void => {
+      atServer.push(socket)
+      answerBack(socket)
     }
+    lab = await createEchoLab({ pods: [outsider], onSocket })
+    await lab.listen('outsider', 8080, onSocket)
     const env = { KEEPALIVE_TIME: '1s', KEEPALIVE_INTERVAL: '1s', KEEPALIVE_RETRIES: '2' }
     ;[clientProxy, serverProxy] = await Promise.all([lab.startProxy('n1', env), lab.startProxy('n2', env)])
   })
@@ -60,12 +42,12 @@ suite('peers that are frozen or gone', { skip: canRunLab, timeout: 240_000 }, ()
   })
 
   test('the proxy of the server is frozen: its connections end by the ping, new ones fail, and all is well when it thaws', async () => {
-    const open = await lab.connect('client', to)
+    const open = await lab.connect('client', echoTo)
     ignoreErrors(open)
     assert.equal(await say(open, 'one'), 'one')
     const closed = timeToClose(open)
     serverProxy.process.kill('SIGSTOP')
-    const waiting = await lab.connect('client', to)
+    const waiting = await lab.connect('client', echoTo)
     ignoreErrors(waiting)
     waiting.write('into the void')
     const refused = timeToClose(waiting)
@@ -79,7 +61,7 @@ suite('peers that are frozen or gone', { skip: canRunLab, timeout: 240_000 }, ()
   })
 
   test('the proxy of the client is frozen: the server is told that the connection is over', async () => {
-    const open = await lab.connect('client', to)
+    const open = await lab.connect('client', echoTo)
     ignoreErrors(open)
     assert.equal(await say(open, 'one'), 'one')
     const [accepted] = atServer
@@ -116,9 +98,8 @@ test('bytes that are not acknowledged end a connection at the user timeout, wher
   for (const pod of [client, patient]) announcePod(lab, pod)
   const atServer: net.Socket[] = []
   await lab.listen('outsider', 8080, (socket) => {
-    ignoreErrors(socket)
     atServer.push(socket)
-    socket.pipe(socket)
+    answerBack(socket)
   })
   const env = { KEEPALIVE_TIME: '1s', KEEPALIVE_INTERVAL: '1s', KEEPALIVE_RETRIES: '2' }
   const [proxy] = await Promise.all([

@@ -7,6 +7,7 @@ import { join } from 'node:path'
 import { after, before, suite, test } from 'node:test'
 import tls from 'node:tls'
 import { envoyFiles, envoyMissing, startEnvoy, tunnelClient, tunnelServer } from '../support/envoy.ts'
+import { answerBack } from '../support/lab-sockets.ts'
 import { canRunLab, createMeshLab, type LabProxy, type MeshLab } from '../support/mesh-lab.ts'
 import { announcePod, eventually, exchange } from '../support/mesh-lab-content.ts'
 import {
@@ -47,8 +48,7 @@ suite('tunnels with other implementations', { skip: canRunLab, timeout: 120_000 
     proxy = await lab.startProxy('n1')
     await lab.listen('server', 8080, (socket) => {
       seen.push(socket.remoteAddress)
-      socket.on('error', () => undefined)
-      socket.pipe(socket)
+      answerBack(socket)
     })
   })
   after(() => lab?.[Symbol.asyncDispose]())
@@ -398,10 +398,7 @@ suite('tunnels with other implementations', { skip: canRunLab, timeout: 120_000 
       'gateway',
       tunnelServer({ listenPort: 15008, applicationPort: 8080, files, peer: identityOf('client') }),
     )
-    await lab.listen('gateway', 8080, (socket) => {
-      socket.on('error', () => undefined)
-      socket.pipe(socket)
-    })
+    await lab.listen('gateway', 8080, answerBack)
     const to = { ip: gateway.ip, port: 8080 }
     await eventually(
       async () => (await exchange(lab, 'client', to, 'to Envoy').catch(() => '')) === 'to Envoy',

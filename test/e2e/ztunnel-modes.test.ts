@@ -1,34 +1,11 @@
 import assert from 'node:assert/strict'
-import { once } from 'node:events'
 import type net from 'node:net'
 import { join } from 'node:path'
 import { after, before, suite, test } from 'node:test'
+import { client, createEchoLab, echo, echoTo, echoWorks, outsider, server } from '../support/echo-lab.ts'
+import { answerBack, ignoreErrors, say } from '../support/lab-sockets.ts'
 import { canRunLab, createMeshLab, ipv6Of, type LabProxy, type MeshLab } from '../support/mesh-lab.ts'
 import { announcePod, announceService, eventually, exchange, hostnameOf } from '../support/mesh-lab-content.ts'
-
-const client = { name: 'client', ip: '10.77.2.1', node: 'n1' }
-const server = { name: 'server', ip: '10.77.2.2', node: 'n2' }
-const outsider = { name: 'outsider', ip: '10.77.2.3' }
-const echo = { name: 'echo', vips: ['10.78.0.9', 'fd78::9'], ports: { 80: 8080 } }
-const echoTo = { ip: '10.78.0.9', port: 80 }
-
-const ignoreErrors = (socket: net.Socket): void => void socket.on('error', () => undefined)
-const answerBack = (socket: net.Socket): void => {
-  ignoreErrors(socket)
-  socket.pipe(socket)
-}
-
-/** The next bytes of a socket. */
-async function next(socket: net.Socket): Promise<string> {
-  const data = once(socket, 'data')
-  socket.resume()
-  return String((await data)[0])
-}
-
-async function say(socket: net.Socket, text: string): Promise<string> {
-  socket.write(text)
-  return next(socket)
-}
 
 const metricsOf = (lab: MeshLab, node: string): Promise<string> =>
   lab.run(node, 'curl', '-sS', '-m', '5', 'http://127.0.0.1:15020/metrics')
@@ -41,23 +18,12 @@ suite('the node proxy in its modes', { skip: canRunLab, timeout: 120_000 }, () =
     const peers: (string | undefined)[] = []
 
     before(async () => {
-      lab = await createMeshLab({ pods: [client, server, outsider], nodes: ['n1', 'n2'] })
-      announcePod(lab, client)
-      announcePod(lab, server, [echo])
-      announceService(lab, echo)
-      await lab.listen('server', 8080, (socket) => {
+      const onSocket = (socket: net.Socket): void => {
         peers.push(socket.remoteAddress)
         answerBack(socket)
-      })
-      await lab.listen(
-        'server',
-        8080,
-        (socket) => {
-          peers.push(socket.remoteAddress)
-          answerBack(socket)
-        },
-        ipv6Of(server.ip),
-      )
+      }
+      lab = await createEchoLab({ pods: [outsider], onSocket })
+      await lab.listen('server', 8080, onSocket, ipv6Of(server.ip))
       const env = {
         UNSTABLE_ENABLE_SOCKS5: 'true',
         AUTHZ_POLICY_INFO_LOGGING: 'true',
@@ -120,11 +86,7 @@ suite('the node proxy in its modes', { skip: canRunLab, timeout: 120_000 }, () =
   })
 
   test('addresses are asked for when they are needed, and known ones are not asked for again', async () => {
-    await using lab = await createMeshLab({ pods: [client, server, outsider], nodes: ['n1', 'n2'], onDemand: true })
-    announcePod(lab, client)
-    announcePod(lab, server, [echo])
-    announceService(lab, echo)
-    await lab.listen('server', 8080, answerBack)
+    await using lab = await createEchoLab({ pods: [outsider], onDemand: true })
     await lab.listen('outsider', 9000, answerBack)
     const env = { XDS_ON_DEMAND: 'true', ISTIO_META_DNS_CAPTURE: 'false' }
     const [clientProxy] = await Promise.all([lab.startProxy('n1', env), lab.startProxy('n2', env)])
@@ -156,7 +118,7 @@ suite('the node proxy in its modes', { skip: canRunLab, timeout: 120_000 }, () =
       /connection failed.*dst\.addr=10\.78\.0\.9:80.*error="no healthy upstream: 10\.78\.0\.9:80"/,
     )
     announcePod(lab, server, [echo])
-    await eventually(async () => (await exchange(lab, 'client', echoTo, 'now').catch(() => '')) === 'now', 'a call')
+    await eventually(() => echoWorks(lab), 'a call')
     await clientProxy.logged(/connection complete.*dst\.identity="spiffe:.*\/sa\/server"/)
   })
 
@@ -191,14 +153,12 @@ suite('the node proxy in its modes', { skip: canRunLab, timeout: 120_000 }, () =
   })
 
   test('source addresses, shared ports, lifetimes and names of the control plane are as the settings say', async () => {
-    await using lab = await createMeshLab({ pods: [client, server], nodes: ['n1', 'n2'] })
-    announcePod(lab, client)
-    announcePod(lab, server, [echo])
-    announceService(lab, echo)
     const peers: (string | undefined)[] = []
-    await lab.listen('server', 8080, (socket) => {
-      peers.push(socket.remoteAddress)
-      answerBack(socket)
+    await using lab = await createEchoLab({
+      onSocket(socket) {
+        peers.push(socket.remoteAddress)
+        answerBack(socket)
+      },
     })
     // Under this address the control plane is reached, but its certificate does not carry it.
     const elsewhere = 'https://10.77.0.99:15012'
@@ -228,16 +188,12 @@ suite('the node proxy in its modes', { skip: canRunLab, timeout: 120_000 }, () =
     assert.equal(await required.stop(), 0)
     await lab.startProxy('n2', { ...threads, ENABLE_ORIG_SRC: 'false', INPOD_PORT_REUSE: 'false' })
     assert.equal(listening(), 1)
-    await eventually(async () => (await exchange(lab, 'client', echoTo, 'own').catch(() => '')) === 'own', 'a call')
+    await eventually(() => echoWorks(lab), 'a call')
     assert.deepEqual(peers, [client.ip, server.ip])
   })
 
   test('a successor takes over without a moment in which the pod is not served', async () => {
-    await using lab = await createMeshLab({ pods: [client, server], nodes: ['n1', 'n2', 'spare'] })
-    announcePod(lab, client)
-    announcePod(lab, server, [echo])
-    announceService(lab, echo)
-    await lab.listen('server', 8080, answerBack)
+    await using lab = await createEchoLab({ nodes: ['spare'] })
     const [, old] = await Promise.all([lab.startProxy('n1'), lab.startProxy('n2')])
     const long = await lab.connect('client', echoTo)
     ignoreErrors(long)
@@ -269,11 +225,7 @@ suite('the node proxy in its modes', { skip: canRunLab, timeout: 120_000 }, () =
   })
 
   test('connections that do not end are cut at the drain deadline', async () => {
-    await using lab = await createMeshLab({ pods: [client, server], nodes: ['n1', 'n2'] })
-    announcePod(lab, client)
-    announcePod(lab, server, [echo])
-    announceService(lab, echo)
-    await lab.listen('server', 8080, answerBack)
+    await using lab = await createEchoLab()
     const [, proxy] = await Promise.all([
       lab.startProxy('n1'),
       lab.startProxy('n2', { CONNECTION_TERMINATION_DEADLINE: '1s' }),
@@ -293,11 +245,7 @@ suite('the node proxy in its modes', { skip: canRunLab, timeout: 120_000 }, () =
   })
 
   test('asked twice on the terminal it ends at once, with connections open', async () => {
-    await using lab = await createMeshLab({ pods: [client, server], nodes: ['n1', 'n2'] })
-    announcePod(lab, client)
-    announcePod(lab, server, [echo])
-    announceService(lab, echo)
-    await lab.listen('server', 8080, answerBack)
+    await using lab = await createEchoLab()
     const [, proxy] = await Promise.all([
       lab.startProxy('n1'),
       lab.startProxy('n2', { CONNECTION_TERMINATION_DEADLINE: '1h' }),
@@ -314,11 +262,7 @@ suite('the node proxy in its modes', { skip: canRunLab, timeout: 120_000 }, () =
   })
 
   test('a supervisor that asks again and again cuts nothing', async () => {
-    await using lab = await createMeshLab({ pods: [client, server], nodes: ['n1', 'n2'] })
-    announcePod(lab, client)
-    announcePod(lab, server, [echo])
-    announceService(lab, echo)
-    await lab.listen('server', 8080, answerBack)
+    await using lab = await createEchoLab()
     const [, proxy] = await Promise.all([lab.startProxy('n1'), lab.startProxy('n2')])
     const socket = await lab.connect('client', echoTo)
     ignoreErrors(socket)

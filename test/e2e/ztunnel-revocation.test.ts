@@ -1,33 +1,20 @@
 // Revoked certificates: open connections end, new ones are refused, and both are told and counted.
 import assert from 'node:assert/strict'
-import { once } from 'node:events'
 import { rmSync, writeFileSync } from 'node:fs'
-import type net from 'node:net'
 import { join } from 'node:path'
 import { after, before, beforeEach, suite, test } from 'node:test'
-import { canRunLab, createMeshLab, type LabProxy, type MeshLab } from '../support/mesh-lab.ts'
-import { announcePod, announceService, eventually, exchange } from '../support/mesh-lab-content.ts'
+import { createEchoLab, echoTo, echoWorks } from '../support/echo-lab.ts'
+import { ignoreErrors, say } from '../support/lab-sockets.ts'
+import { canRunLab, type LabProxy, type MeshLab } from '../support/mesh-lab.ts'
+import { eventually } from '../support/mesh-lab-content.ts'
 
-const client = { name: 'client', ip: '10.77.2.1', node: 'n1' }
-const server = { name: 'server', ip: '10.77.2.2', node: 'n2' }
-const echo = { name: 'echo', vips: ['10.78.0.9'], ports: { 80: 8080 } }
-const to = { ip: '10.78.0.9', port: 80 }
 const revoked = 'connection closed: peer certificate revoked by CRL'
-
-const ignoreErrors = (socket: net.Socket): void => void socket.on('error', () => undefined)
-
-async function say(socket: net.Socket, text: string): Promise<string> {
-  socket.write(text)
-  const data = once(socket, 'data')
-  socket.resume()
-  return String((await data)[0])
-}
 
 suite('revoked certificates', { skip: canRunLab, timeout: 120_000 }, () => {
   let lab: MeshLab
   const proxies = new Map<string, LabProxy>()
   const listOf = (node: string) => join(lab.directory, `${node}.crl`)
-  const works = async () => (await exchange(lab, 'client', to, 'works').catch(() => '')) === 'works'
+  const works = () => echoWorks(lab)
   const serialsOf = (name: string) => lab.controlPlane.issuedSerials(`spiffe://cluster.local/ns/default/sa/${name}`)
   const revokeAt = async (node: string, name: string) =>
     writeFileSync(listOf(node), await lab.controlPlane.revocationList(serialsOf(name)))
@@ -40,14 +27,7 @@ suite('revoked certificates', { skip: canRunLab, timeout: 120_000 }, () => {
   }
 
   before(async () => {
-    lab = await createMeshLab({ pods: [client, server], nodes: ['n1', 'n2'] })
-    announcePod(lab, client)
-    announcePod(lab, server, [echo])
-    announceService(lab, echo)
-    await lab.listen('server', 8080, (socket) => {
-      ignoreErrors(socket)
-      socket.pipe(socket)
-    })
+    lab = await createEchoLab()
   })
   after(() => lab?.[Symbol.asyncDispose]())
   beforeEach(async () => {
@@ -60,7 +40,7 @@ suite('revoked certificates', { skip: canRunLab, timeout: 120_000 }, () => {
   })
 
   test('of a client: what it has open ends at once, and it gets in no more', async () => {
-    const open = await lab.connect('client', to)
+    const open = await lab.connect('client', echoTo)
     ignoreErrors(open)
     assert.equal(await say(open, 'one'), 'one')
     const closed = new Promise((resolve) => open.once('close', resolve))
@@ -77,7 +57,7 @@ suite('revoked certificates', { skip: canRunLab, timeout: 120_000 }, () => {
   })
 
   test('of a server: its clients leave it and go there no more', async () => {
-    const open = await lab.connect('client', to)
+    const open = await lab.connect('client', echoTo)
     ignoreErrors(open)
     assert.equal(await say(open, 'one'), 'one')
     const closed = new Promise((resolve) => open.once('close', resolve))

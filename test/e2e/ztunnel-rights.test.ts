@@ -1,12 +1,12 @@
 // A node proxy without the rights it needs says at its start which are missing; one that can do without them does.
 import assert from 'node:assert/strict'
-import type net from 'node:net'
 import { after, afterEach, before, suite, test } from 'node:test'
+import { outsider } from '../support/echo-lab.ts'
+import { answerBack } from '../support/lab-sockets.ts'
 import { canRunLab, createMeshLab, type LabProxy, type MeshLab } from '../support/mesh-lab.ts'
 import { announcePod, eventually, exchange } from '../support/mesh-lab-content.ts'
 
 const server = { name: 'server', ip: '10.77.2.2', node: 'n1' }
-const outsider = { name: 'outsider', ip: '10.77.2.3' }
 const to = { ip: server.ip, port: 8080 }
 const networkRights = ['net_admin', 'net_raw']
 
@@ -18,10 +18,9 @@ suite('a node proxy with fewer rights', { skip: canRunLab, timeout: 120_000 }, (
   before(async () => {
     lab = await createMeshLab({ pods: [server, outsider], nodes: ['n1'] })
     announcePod(lab, server)
-    await lab.listen('server', 8080, (socket: net.Socket) => {
+    await lab.listen('server', 8080, (socket) => {
       peers.push(socket.remoteAddress)
-      socket.on('error', () => undefined)
-      socket.pipe(socket)
+      answerBack(socket)
     })
     // A proxy in the pod's own namespace reaches its control plane past the redirection, which it cannot mark its packets for.
     lab.exec('server', 'nft', 'insert rule ip mesh nat_out ip daddr 10.77.0.1 accept')

@@ -1,13 +1,10 @@
 // Settings of the node proxy, seen from outside: what it listens on, what it tells the control plane, what it does without one.
 import assert from 'node:assert/strict'
-import type net from 'node:net'
 import { after, afterEach, before, suite, test } from 'node:test'
+import { client, echo, outsider } from '../support/echo-lab.ts'
+import { answerBack } from '../support/lab-sockets.ts'
 import { canRunLab, createMeshLab, type LabProxy, type MeshLab } from '../support/mesh-lab.ts'
 import { announcePod, announceService, eventually, exchange, hostnameOf } from '../support/mesh-lab-content.ts'
-
-const client = { name: 'client', ip: '10.77.2.1', node: 'n1' }
-const outsider = { name: 'outsider', ip: '10.77.2.3' }
-const echo = { name: 'echo', vips: ['10.78.0.9', 'fd78::9'], ports: { 80: 8080 } }
 
 suite('settings of a node proxy', { skip: canRunLab, timeout: 120_000 }, () => {
   let lab: MeshLab
@@ -17,10 +14,6 @@ suite('settings of a node proxy', { skip: canRunLab, timeout: 120_000 }, () => {
     lab = await createMeshLab({ pods: [client, outsider], nodes: ['n1'] })
     announcePod(lab, client)
     announceService(lab, echo)
-    const answerBack = (socket: net.Socket): void => {
-      socket.on('error', () => undefined)
-      socket.pipe(socket)
-    }
     await lab.listen('outsider', 8080, answerBack)
     await lab.listen('client', 8081, answerBack)
   })

@@ -1,16 +1,10 @@
 // What operators and dashboards see of a node proxy: every metric, the log as JSON, every page of its servers.
 import assert from 'node:assert/strict'
-import type net from 'node:net'
 import { after, before, suite, test } from 'node:test'
 import { security } from '../../src/proto/index.ts'
-import { canRunLab, createMeshLab, type LabProxy, type MeshLab } from '../support/mesh-lab.ts'
-import { announcePod, announceService, eventually, exchange, hostnameOf } from '../support/mesh-lab-content.ts'
-
-const client = { name: 'client', ip: '10.77.2.1', node: 'n1' }
-const server = { name: 'server', ip: '10.77.2.2', node: 'n2' }
-const outsider = { name: 'outsider', ip: '10.77.2.3' }
-const echo = { name: 'echo', vips: ['10.78.0.9'], ports: { 80: 8080 } }
-const to = { ip: '10.78.0.9', port: 80 }
+import { createEchoLab, echoTo, outsider } from '../support/echo-lab.ts'
+import { canRunLab, type LabProxy, type MeshLab } from '../support/mesh-lab.ts'
+import { eventually, exchange, hostnameOf } from '../support/mesh-lab-content.ts'
 
 interface Sample {
   readonly name: string
@@ -35,14 +29,7 @@ suite('what is seen of a node proxy', { skip: canRunLab, timeout: 120_000 }, () 
   const scrape = async (node: string) => parse(await curl(node, 'http://127.0.0.1:15020/metrics'))
 
   before(async () => {
-    lab = await createMeshLab({ pods: [client, server, outsider], nodes: ['n1', 'n2'] })
-    announcePod(lab, client)
-    announcePod(lab, server, [echo])
-    announceService(lab, echo)
-    await lab.listen('server', 8080, (socket: net.Socket) => {
-      socket.on('error', () => undefined)
-      socket.pipe(socket)
-    })
+    lab = await createEchoLab({ pods: [outsider] })
     const env = { LOG_FORMAT: 'json', ISTIO_META_ISTIO_VERSION: '1.27.0', ISTIO_META_CLUSTER_ID: 'c1' }
     ;[clientProxy, serverProxy] = await Promise.all([lab.startProxy('n1', env), lab.startProxy('n2', env)])
   })
@@ -62,7 +49,7 @@ suite('what is seen of a node proxy', { skip: canRunLab, timeout: 120_000 }, () 
   ) => eventually(async () => holds(await sample(node, name, labels)), `${name} ${JSON.stringify(labels)}`)
 
   test('a connection is counted at both ends, with the same bytes and who the two are', async () => {
-    assert.equal(await exchange(lab, 'client', to, 'twelve bytes'), 'twelve bytes')
+    assert.equal(await exchange(lab, 'client', echoTo, 'twelve bytes'), 'twelve bytes')
     for (const [node, reporter] of [
       ['n1', 'source'],
       ['n2', 'destination'],
@@ -91,7 +78,7 @@ suite('what is seen of a node proxy', { skip: canRunLab, timeout: 120_000 }, () 
   })
 
   test('open sockets are a gauge', async () => {
-    const socket = await lab.connect('client', to)
+    const socket = await lab.connect('client', echoTo)
     socket.on('error', () => undefined)
     await becomes('n1', 'istio_tcp_sockets_open', { reporter: 'source' }, (value) => value === 1)
     // At the server it is the connections between the proxies, one a worker of the client's that had a client; they stay for the next.
@@ -110,7 +97,7 @@ suite('what is seen of a node proxy', { skip: canRunLab, timeout: 120_000 }, () 
     })
     // A connection that is open when the policy arrives is cut, which its client sees as something else.
     await eventually(async () => {
-      await exchange(lab, 'client', to, 'x').catch(() => '')
+      await exchange(lab, 'client', echoTo, 'x').catch(() => '')
       return (await sample('n1', 'istio_tcp_connections_failed_total', { response_flags: 'DENY' })) >= 1
     }, 'a refusal')
     for (const node of ['n1', 'n2']) {
@@ -118,7 +105,7 @@ suite('what is seen of a node proxy', { skip: canRunLab, timeout: 120_000 }, () 
       await becomes(node, 'istio_tcp_connections_closed_total', { response_flags: 'DENY' }, (value) => value >= 1)
     }
     lab.controlPlane.removePolicy('default/none')
-    await eventually(async () => (await exchange(lab, 'client', to, 'x').catch(() => '')) === 'x', 'a call')
+    await eventually(async () => (await exchange(lab, 'client', echoTo, 'x').catch(() => '')) === 'x', 'a call')
   })
 
   test('DNS queries are counted, answered here or elsewhere', async () => {
@@ -251,9 +238,9 @@ suite('what is seen of a node proxy', { skip: canRunLab, timeout: 120_000 }, () 
       }),
       '',
     )
-    await eventually(async () => (await exchange(lab, 'client', to, 'x').catch(() => '')) === 'x', 'a call')
+    await eventually(async () => (await exchange(lab, 'client', echoTo, 'x').catch(() => '')) === 'x', 'a call')
     await clientProxy.logged(/"level":"debug".*"connection opened"/)
-    const open = await lab.connect('client', to)
+    const open = await lab.connect('client', echoTo)
     open.on('error', () => undefined)
     await eventually(async () => {
       const { connections } = JSON.parse(await curl('n1', `${admin}/config_dump`)).workloadState['uid-client']

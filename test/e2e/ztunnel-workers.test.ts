@@ -4,12 +4,12 @@ import { once } from 'node:events'
 import type net from 'node:net'
 import { after, before, suite, test } from 'node:test'
 import { security } from '../../src/proto/index.ts'
+import { createEchoLab, server } from '../support/echo-lab.ts'
 import { inspectable, inspectProcess } from '../support/inspected-process.ts'
-import { canRunLab, createMeshLab, type LabProxy, type MeshLab } from '../support/mesh-lab.ts'
-import { announcePod, eventually, exchange } from '../support/mesh-lab-content.ts'
+import { ignoreErrors } from '../support/lab-sockets.ts'
+import { canRunLab, type LabProxy, type MeshLab } from '../support/mesh-lab.ts'
+import { eventually, exchange } from '../support/mesh-lab-content.ts'
 
-const client = { name: 'client', ip: '10.77.2.1', node: 'n1' }
-const server = { name: 'server', ip: '10.77.2.2', node: 'n2' }
 const to = { ip: server.ip, port: 8080 }
 /** So many that each worker gets some, whatever the kernel's hash. */
 const many = 32
@@ -22,7 +22,7 @@ interface EchoConnection {
 
 async function connectEcho(lab: MeshLab): Promise<EchoConnection> {
   const socket = await lab.connect('client', to)
-  socket.on('error', () => undefined)
+  ignoreErrors(socket)
   socket.on('end', () => socket.end())
   let bytes = 0
   socket.on('data', (chunk: Buffer) => {
@@ -80,17 +80,6 @@ async function counted(lab: MeshLab, name: string): Promise<number> {
 const listeners = async (lab: MeshLab, pod: string, port: number): Promise<number> =>
   (await lab.run(pod, 'ss', '-Htln', `sport = :${port}`)).split('\n').filter((line) => line !== '').length
 
-async function buildLab(): Promise<MeshLab> {
-  const lab = await createMeshLab({ pods: [client, server], nodes: ['n1', 'n2'] })
-  announcePod(lab, client)
-  announcePod(lab, server)
-  await lab.listen('server', to.port, (socket) => {
-    socket.on('error', () => undefined)
-    socket.pipe(socket)
-  })
-  return lab
-}
-
 const env = { ZTUNNEL_WORKER_THREADS: '2', NODE_OPTIONS: inspectable }
 
 suite('two workers', { skip: canRunLab, timeout: 240_000 }, () => {
@@ -98,7 +87,7 @@ suite('two workers', { skip: canRunLab, timeout: 240_000 }, () => {
     let lab: MeshLab
     let proxy: LabProxy
     before(async () => {
-      lab = await buildLab()
+      lab = await createEchoLab()
       ;[proxy] = await Promise.all([lab.startProxy('n1', env), lab.startProxy('n2', env)])
     })
     after(() => lab?.[Symbol.asyncDispose]())
@@ -235,7 +224,7 @@ suite('two workers', { skip: canRunLab, timeout: 240_000 }, () => {
   })
 
   test('a certificate that is renewed is in use on both before the old one expires', async () => {
-    await using lab = await buildLab()
+    await using lab = await createEchoLab()
     // Each connection makes a tunnel connection of its own, with the certificate that is then in force.
     const fresh = { POOL_MAX_STREAMS_PER_CONNECTION: '1', POOL_UNUSED_RELEASE_TIMEOUT: '1ms', SECRET_TTL: '8s' }
     await Promise.all([lab.startProxy('n1', { ...env, ...fresh }), lab.startProxy('n2', env)])
@@ -248,7 +237,7 @@ suite('two workers', { skip: canRunLab, timeout: 240_000 }, () => {
   })
 
   test('what goes wrong in one ends the process, which says why', async () => {
-    await using lab = await buildLab()
+    await using lab = await createEchoLab()
     const [proxy] = await Promise.all([lab.startProxy('n1', env), lab.startProxy('n2', env)])
     const connections = await connectMany(lab)
     const closed = connections.map(closeOf)
@@ -264,7 +253,7 @@ suite('two workers', { skip: canRunLab, timeout: 240_000 }, () => {
   })
 
   test('where ports cannot be shared a pod is served by one of them', async () => {
-    await using lab = await buildLab()
+    await using lab = await createEchoLab()
     await Promise.all([lab.startProxy('n1', { ...env, INPOD_PORT_REUSE: 'false' }), lab.startProxy('n2', env)])
     assert.equal(await listeners(lab, 'client', 15001), 1)
     await closeAll(await connectMany(lab))

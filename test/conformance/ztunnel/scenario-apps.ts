@@ -2,6 +2,7 @@
 import type { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import { defaultHttp2Options, serveTunnels, type TlsCredentials } from '../../../src/hbone/index.ts'
+import { ignoreErrors } from '../../support/lab-sockets.ts'
 import type { MeshLab } from '../../support/mesh-lab.ts'
 
 export interface AppWorld {
@@ -87,8 +88,4 @@ async function forwardAnnounced(lab: MeshLab, pod: string, socket: Socket): Prom
   onward.write(head.subarray(16 + head.readUInt16BE(14)))
   socket.pipe(onward)
   onward.pipe(socket)
-}
-
-export function ignoreErrors(socket: Socket): void {
-  socket.on('error', () => undefined)
 }
