@@ -6,13 +6,12 @@ import http2 from 'node:http2'
 import net from 'node:net'
 import { after, before, test } from 'node:test'
 import { createTestAuthority } from '../../test/support/certificates.ts'
+import { serveMeshTunnels } from '../../test/support/mesh-tunnels.ts'
 import {
   defaultHttp2Options,
   expectOneOf,
-  expectTrustDomain,
   openTunnelConnection,
   relay,
-  serveTunnels,
   type TlsCredentials,
   type TunnelConnection,
   type TunnelRequest,
@@ -43,8 +42,7 @@ async function portOf(server: net.Server): Promise<number> {
 async function ourServer(handle: (request: TunnelRequest) => void): Promise<number> {
   return portOf(
     net.createServer({ pauseOnConnect: true }, (socket) => {
-      const tls = { credentials, checkPeer: expectTrustDomain('cluster.local') }
-      serveTunnels(socket, { tls, http2: defaultHttp2Options }, handle).then(
+      serveMeshTunnels(socket, credentials, handle).then(
         (connection) => closers.push(() => connection.destroy()),
         () => undefined,
       )

@@ -1,24 +1,17 @@
 // Tunnels in tunnels, through the gateway of another network: both of their ends are watched.
 import assert from 'node:assert/strict'
 import { X509Certificate } from 'node:crypto'
-import { once } from 'node:events'
 import { rmSync, writeFileSync } from 'node:fs'
-import type net from 'node:net'
 import { join } from 'node:path'
 import { suite, test } from 'node:test'
-import {
-  defaultHttp2Options,
-  expectTrustDomain,
-  relay,
-  serveTunnels,
-  type TlsCredentials,
-  type TunnelRequest,
-} from '../../src/hbone/index.ts'
+import { relay, type TlsCredentials, type TunnelRequest } from '../../src/hbone/index.ts'
 import { ipToBytes } from '../../src/ztunnel/state/index.ts'
+import { client } from '../support/echo-lab.ts'
+import { ignoreErrors, say } from '../support/lab-sockets.ts'
 import { canRunLab, createMeshLab, type MeshLab } from '../support/mesh-lab.ts'
 import { announcePod, eventually, exchange } from '../support/mesh-lab-content.ts'
+import { serveMeshTunnels } from '../support/mesh-tunnels.ts'
 
-const client = { name: 'client', ip: '10.77.2.1', node: 'n1' }
 /** What is run in these by the test itself. */
 const gateway = { name: 'gateway', ip: '10.77.2.2' }
 const far = { name: 'far', ip: '10.77.2.3' }
@@ -26,8 +19,6 @@ const to = { ip: '10.78.0.9', port: 8080 }
 const hostname = 'remote.default.svc.cluster.local'
 const idOf = (name: string): string => `spiffe://cluster.local/ns/default/sa/${name}`
 const revoked = 'connection closed: peer certificate revoked by CRL'
-
-const ignoreErrors = (socket: net.Socket): void => void socket.on('error', () => undefined)
 
 async function credentialsOf(lab: MeshLab, name: string): Promise<TlsCredentials & { readonly serial: string }> {
   const { chain, privateKey } = await lab.controlPlane.issue(idOf(name))
@@ -73,8 +64,7 @@ async function buildLab() {
   const serve = (name: 'gateway' | 'far', handle: (request: TunnelRequest) => void) =>
     lab.listen(name, 15008, (socket) => {
       ignoreErrors(socket)
-      const tls = { credentials: credentials[name], checkPeer: expectTrustDomain('cluster.local') }
-      serveTunnels(socket, { tls, http2: defaultHttp2Options }, handle).catch(() => undefined)
+      serveMeshTunnels(socket, credentials[name], handle).catch(() => undefined)
     })
   await serve('gateway', (request) => {
     void lab.connect('gateway', { ip: far.ip, port: 15008 }).then((onward) => {
@@ -90,13 +80,6 @@ async function buildLab() {
     stream.pipe(stream)
   })
   return { lab, credentials, asked }
-}
-
-async function say(socket: net.Socket, text: string): Promise<string> {
-  socket.write(text)
-  const data = once(socket, 'data')
-  socket.resume()
-  return String((await data)[0])
 }
 
 suite('tunnels in tunnels', { skip: canRunLab, timeout: 120_000 }, () => {

@@ -7,12 +7,11 @@ import { before, type TestContext, test } from 'node:test'
 import tls from 'node:tls'
 import { createTestAuthority, type TestAuthority } from '../../../test/support/certificates.ts'
 import { meshOf } from '../../../test/support/mesh.ts'
+import { serveMeshTunnels } from '../../../test/support/mesh-tunnels.ts'
 import {
   createTunnelPool,
   defaultHttp2Options,
-  expectTrustDomain,
   relay,
-  serveTunnels,
   type TlsCredentials,
   type TunnelRequest,
 } from '../../hbone/index.ts'
@@ -91,13 +90,6 @@ const target = (source: Workload, to: { ip: string; port: number }, account: str
   expectedIdentities: [idOf(account)],
 })
 
-const serve = (socket: net.Socket, credentials: TlsCredentials, handle: (request: TunnelRequest) => void) =>
-  serveTunnels(
-    socket,
-    { tls: { credentials, checkPeer: expectTrustDomain('cluster.local') }, http2: defaultHttp2Options },
-    handle,
-  )
-
 /** However it ends. */
 const closeOf = (stream: Duplex): Promise<void> => new Promise((resolve) => stream.once('close', () => resolve()))
 
@@ -141,7 +133,7 @@ test('a server revoked between the handshake and its settings is left before any
 test('a server revoked before its handshake is refused in it, and counted', async (t) => {
   const { context, source, listen, revoke, refusedHandshakes } = world(t)
   const to = await listen((socket) => {
-    serve(socket, server, () => assert.fail('asked')).catch(() => undefined)
+    serveMeshTunnels(socket, server, () => assert.fail('asked')).catch(() => undefined)
   })
   revoke('server')
   await assert.rejects(openTunnel(context, target(source, to, 'server'), never), { message: revokedText })
@@ -153,10 +145,10 @@ async function doubleWorld(t: TestContext) {
   const one = world(t)
   const requests = Promise.withResolvers<TunnelRequest>()
   const inner = await one.listen((socket) => {
-    serve(socket, server, requests.resolve).catch(() => undefined)
+    serveMeshTunnels(socket, server, requests.resolve).catch(() => undefined)
   })
   const outer = await one.listen((socket) => {
-    void serve(socket, gateway, (request) => {
+    void serveMeshTunnels(socket, gateway, (request) => {
       const onward = net.connect({ ...inner, host: inner.ip, allowHalfOpen: true })
       onward.on('error', () => undefined)
       relay(request.accept(), { stream: onward, reset: () => onward.destroy() })
