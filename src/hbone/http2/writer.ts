@@ -36,14 +36,7 @@ interface Batch {
   readonly controlLength: number
 }
 
-export function writeFrameHeader(
-  to: Buffer,
-  at: number,
-  length: number,
-  type: number,
-  flags: number,
-  id: number,
-): void {
+function writeFrameHeader(to: Buffer, at: number, length: number, type: number, flags: number, id: number): void {
   to[at] = length >>> 16
   to[at + 1] = (length >>> 8) & 0xff
   to[at + 2] = length & 0xff
