@@ -8,13 +8,23 @@ import { identifyProcess, isRunning, type ProcessId } from './node/processes.ts'
 
 export type Progress = 'starting' | 'running' | 'stopping' | 'failed'
 
-export interface UpRecord extends ProcessId {
+interface ProgressRecord {
   readonly progress: Progress
   readonly message?: string
 }
 
+export interface UpRecord extends ProcessId, ProgressRecord {}
+
+/** Which process it is: written once, so that once deleted it stays away. */
+const upFile = (stateDir: string) => join(stateDir, 'up.json')
+/** How far that process is: written at each step. */
+const progressFile = (stateDir: string) => join(stateDir, 'progress.json')
+
 export async function readUpRecord(stateDir: string): Promise<UpRecord | undefined> {
-  return readJson<UpRecord>(join(stateDir, 'up.json'))
+  const id = await readJson<ProcessId>(upFile(stateDir))
+  if (id === undefined) return undefined
+  const progress = await readJson<ProgressRecord>(progressFile(stateDir))
+  return { ...id, progress: 'starting', ...progress }
 }
 
 /**
@@ -53,10 +63,17 @@ export async function runningUp(stateDir: string): Promise<UpRecord | undefined>
   return record !== undefined && isRunning(record) ? record : undefined
 }
 
-export async function writeUpRecord(stateDir: string, progress: Progress, message?: string): Promise<void> {
+/** Writes that this process begins, before `watchRemoval`. */
+export async function writeUpRecord(stateDir: string): Promise<void> {
   const id = identifyProcess(process.pid)
   if (id === undefined) return
-  await writeFileAtomic(join(stateDir, 'up.json'), JSON.stringify({ ...id, progress, ...(message && { message }) }))
+  await writeProgress(stateDir, 'starting')
+  await writeFileAtomic(upFile(stateDir), JSON.stringify(id))
+}
+
+export async function writeProgress(stateDir: string, progress: Progress, message?: string): Promise<void> {
+  const record: ProgressRecord = { progress, ...(message && { message }) }
+  await writeFileAtomic(progressFile(stateDir), JSON.stringify(record))
 }
 
 const lookMs = 500
@@ -71,7 +88,7 @@ export interface Removal extends Disposable {
 export function watchRemoval(stateDir: string): Removal {
   const removed = new AbortController()
   const look = () => {
-    if (removed.signal.aborted || existsSync(join(stateDir, 'up.json'))) return
+    if (removed.signal.aborted || existsSync(upFile(stateDir))) return
     removed.abort(
       new StandaloneError('STATE_REMOVED', `${stateDir} was removed while the mesh ran in it: everything is ended`),
     )

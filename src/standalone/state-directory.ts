@@ -20,6 +20,7 @@ export const stateEntries: readonly string[] = [
   'processes.json',
   'host-changes.json',
   'up.json',
+  'progress.json',
   'api.sock',
 ]
 

@@ -7,7 +7,7 @@ import { waitUntil } from './cluster-wait.ts'
 import { StandaloneError } from './error.ts'
 import { explainFailure } from './explain-pods.ts'
 import { type Instance, startInstance } from './instance.ts'
-import { holdName, runningUp, watchRemoval, writeUpRecord } from './instance-lock.ts'
+import { holdName, runningUp, watchRemoval, writeProgress, writeUpRecord } from './instance-lock.ts'
 import { instancePaths } from './paths.ts'
 import { ensurePrerequisites, systemPath } from './prerequisites.ts'
 import { runRootless } from './rootless.ts'
@@ -55,7 +55,7 @@ export async function up(options: UpOptions): Promise<number> {
   }
   const progress = progressPrinter(options.print)
   await ensurePrerequisites(progress.note)
-  await writeUpRecord(paths.stateDir, 'starting')
+  await writeUpRecord(paths.stateDir)
   using removal = watchRemoval(paths.stateDir)
   const signal = AbortSignal.any([options.signal, removal.signal])
   let instance: Instance | undefined
@@ -68,7 +68,7 @@ export async function up(options: UpOptions): Promise<number> {
     completed = true
     options.print(await overview(instance))
     if (options.check === undefined) options.print(whatToTry(paths, options.mesh))
-    await writeUpRecord(paths.stateDir, 'running')
+    await writeProgress(paths.stateDir, 'running')
     if (options.check !== undefined) return await options.check(instance, options.print)
     await aborted(signal)
     removal.signal.throwIfAborted()
@@ -77,13 +77,13 @@ export async function up(options: UpOptions): Promise<number> {
     removal.look()
     if (removal.signal.aborted) throw removal.signal.reason
     if (options.signal.aborted) return 130
-    await writeUpRecord(paths.stateDir, 'failed', (error as Error).message).catch(() => undefined)
+    await writeProgress(paths.stateDir, 'failed', (error as Error).message).catch(() => undefined)
     throw error
   } finally {
     if (!completed) progress.broken()
     progress.step('stopping')
     if (instance !== undefined) {
-      if (!removal.signal.aborted) await writeUpRecord(paths.stateDir, 'stopping').catch(() => undefined)
+      if (!removal.signal.aborted) await writeProgress(paths.stateDir, 'stopping').catch(() => undefined)
       await instance.stop()
     }
     if (removal.signal.aborted) await removeState(paths)
