@@ -1,6 +1,7 @@
 // The other end of a stream: takes messages, sends requests, is told of its end, and is cut off when it takes nothing any more.
+import type { EventEmitter } from 'node:events'
+import type { Writable } from 'node:stream'
 import type { CallTransport } from '../../grpc/server/index.ts'
-import type { AnyCall } from './service.ts'
 
 export interface Outlet {
   /** `done` is called when the bytes have left this process or the stream is dead; `isLost`: before they had left. */
@@ -26,12 +27,15 @@ export interface OutletOptions {
   readonly stuck: () => void
 }
 
+/** What is needed of a stream of gRPC. */
+type Stream = EventEmitter & Pick<Writable, 'write' | 'destroyed'> & { pause(): unknown; resume(): unknown }
+
 /** Who takes less than this is told pings, and reads nothing. */
 const leastBytesASecond = 128
 /** How long an expelled client may take to take note of it. */
 const expelMs = 2_000
 
-export function outletOf(call: AnyCall, options: OutletOptions): CallOutlet {
+export function outletOf(call: Stream, options: OutletOptions): CallOutlet {
   const { transport, sendTimeoutMs } = options
   let failed = false
   let expulsion: NodeJS.Timeout | undefined
