@@ -5,6 +5,7 @@ import { isIP } from 'node:net'
 import { createSecureContext } from 'node:tls'
 import type { Connection, TlsMaterial } from './connection.ts'
 import { errorOfConnection, KubeError } from './errors.ts'
+import { type IdleConnections, watchIdleness } from './idle-connections.ts'
 
 export interface TransportRequest {
   readonly method?: string
@@ -24,26 +25,33 @@ export interface Transport {
   close(): void
 }
 
+interface KeptAgent {
+  readonly material: TlsMaterial
+  readonly agent: HttpAgent
+  readonly idle: IdleConnections
+}
+
 export function createTransport(connection: Connection, userAgent: string): Transport {
   const url = new URL(connection.server)
   const secure = url.protocol === 'https:'
   const host = url.hostname.replace(/^\[|\]$/g, '')
   const prefix = url.pathname.replace(/\/+$/, '')
-  let agent: { readonly material: TlsMaterial; readonly agent: HttpAgent } | undefined
+  let agent: KeptAgent | undefined
   let closed = false
   const outstanding = new Set<AbortController>()
 
-  async function currentAgent(): Promise<HttpAgent> {
+  async function currentAgent(): Promise<KeptAgent> {
     const material = secure ? await connection.tls() : { ca: undefined, cert: undefined, key: undefined }
-    if (agent !== undefined && sameMaterial(agent.material, material)) return agent.agent
+    if (agent !== undefined && sameMaterial(agent.material, material)) return agent
     if (agent !== undefined) retire(agent.agent)
     const created = secure ? secureAgent(connection, host, material) : new HttpAgent({ keepAlive: true })
-    agent = { material, agent: created }
-    return created
+    agent = { material, agent: created, idle: watchIdleness(created) }
+    return agent
   }
 
   async function attempt(request: TransportRequest, authorization: string | undefined): Promise<IncomingMessage> {
-    const chosen = await currentAgent()
+    const { agent: chosen, idle } = await currentAgent()
+    idle.endOld()
     const abort = new AbortController()
     const options: RequestOptions = {
       agent: chosen,
@@ -62,7 +70,9 @@ export function createTransport(connection: Connection, userAgent: string): Tran
     }
     outstanding.add(abort)
     try {
-      return await exchange(options, request, secure, () => outstanding.delete(abort))
+      const response = await exchange(options, request, secure, () => outstanding.delete(abort))
+      idle.answered(response)
+      return response
     } catch (error) {
       outstanding.delete(abort)
       throw error

@@ -137,6 +137,9 @@ interface Handler {
   isReady: boolean
 }
 
+/** An idle HTTP/1.1 connection stays open for so long, as those of kube-apiserver do. */
+const idleConnectionMs = 90_000
+
 interface Listener {
   readonly server: Http2SecureServer
   readonly sessions: Set<ServerHttp2Session>
@@ -153,6 +156,7 @@ function listener(identity: ServerIdentity, handler: Handler, onError: (error: u
     rejectUnauthorized: false,
     minVersion: 'TLSv1.2',
     settings: { maxConcurrentStreams: 1000, initialWindowSize: 1024 * 1024 },
+    http1Options: { keepAliveTimeout: idleConnectionMs },
   })
   const sessions = new Set<ServerHttp2Session>()
   const sockets = new Set<Duplex>()
