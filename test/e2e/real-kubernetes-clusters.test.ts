@@ -70,10 +70,11 @@ describe('two clusters of Kubernetes', { timeout: 180_000, skip: kubeApiServerIs
 
     // It is down for a while: what it said stays.
     await remote.api.kill()
-    assert.ok(proxy.held.has('far//Pod/app/web-0'))
+    await discovery.log.until(/a watch broke.*ECONNREFUSED/)
     await remote.api.start()
     await createRunningPod(remote.client, app('web-1'), { ip: '10.9.0.2', account: 'web' })
     await proxy.until(() => proxy.held.has('far//Pod/app/web-1'))
+    assert.deepEqual([...proxy.removed], [])
 
     await local.client.delete(resources.secrets, secret.metadata)
     await proxy.until(() => ![...proxy.held.keys()].some((name) => name.startsWith('far/')))

@@ -1,10 +1,10 @@
 // What the control plane lives through on Kubernetes: definitions of kinds that go, come and change versions, and writes that are refused.
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
-import { setTimeout as sleep } from 'node:timers/promises'
 import { type KubeObject, type Resource, resources } from '../../src/api/index.ts'
 import { isKubeError } from '../../src/kube/index.ts'
 import { namespaceNamed } from '../support/cluster-objects.ts'
+import { eventually, onceAccepted } from '../support/eventually.ts'
 import { kubeApiServerIsMissing } from '../support/kube-apiserver.ts'
 import { applyText, type MeshCluster, printed, startMeshCluster } from '../support/mesh-cluster.ts'
 import { observeXds } from '../support/xds-observer.ts'
@@ -47,7 +47,7 @@ describe('the control plane on Kubernetes follows', { timeout: 240_000, skip: ku
       found === undefined ? true : undefined,
     )
     await applyText(client, await printed('manifest', 'crds'))
-    await untilServed(() => client.create(resources.serviceEntries, entry('b', 'b.example')))
+    await onceAccepted(404, () => client.create(resources.serviceEntries, entry('b', 'b.example')))
     await proxy.until(() => proxy.held.has('app/b.example'), 45_000)
     type WithAddresses = KubeObject<unknown, { addresses?: unknown }>
     await cluster.api.until<WithAddresses, unknown>(
@@ -119,19 +119,18 @@ describe('the control plane on Kubernetes follows', { timeout: 240_000, skip: ku
     const binding = { policyName: 'no-roots', validationActions: ['Deny'] }
     await client.create(bindings, { apiVersion, kind: kinds[1], metadata: { ...metadata }, spec: binding })
     await client.create(resources.namespaces, namespaceNamed('closed'))
-    const dummy = (n: number): KubeObject => ({
-      apiVersion: 'v1',
-      kind: 'ConfigMap',
-      metadata: { namespace: 'closed', name: `try-${n}` },
-    })
-    for (let n = 0; ; n += 1) {
+    let tries = 0
+    const isClosed = async (): Promise<boolean> => {
+      const metadata = { namespace: 'closed', name: `try-${tries++}` }
       try {
-        await client.create(resources.configMaps, dummy(n))
+        await client.create(resources.configMaps, { apiVersion: 'v1', kind: 'ConfigMap', metadata })
+        return false
       } catch (error) {
         assert.ok(isKubeError(error, 422), String(error))
-        break
+        return true
       }
     }
+    await eventually(isClosed, 'the policy in force', 30_000)
     await using discovery = await cluster.startDiscovery()
     await client.create(resources.namespaces, namespaceNamed('open'))
     const root = (namespace: string) =>
@@ -144,16 +143,3 @@ describe('the control plane on Kubernetes follows', { timeout: 240_000, skip: ku
     await root('closed')
   })
 })
-
-/** A definition is served some moments after it was written. */
-async function untilServed<T>(work: () => Promise<T>): Promise<T> {
-  const until = Date.now() + 30_000
-  for (;;) {
-    try {
-      return await work()
-    } catch (error) {
-      if (!isKubeError(error, 404) || Date.now() > until) throw error
-      await sleep(100)
-    }
-  }
-}

@@ -2,10 +2,10 @@
 import assert from 'node:assert/strict'
 import { request } from 'node:https'
 import { after, before, describe, test } from 'node:test'
-import { setTimeout as sleep } from 'node:timers/promises'
 import { type KubeObject, type Resource, resources } from '../../src/api/index.ts'
 import { isKubeError } from '../../src/kube/index.ts'
 import { createRunningPod, namespaceNamed } from '../support/cluster-objects.ts'
+import { eventually } from '../support/eventually.ts'
 import { kubeApiServerIsMissing } from '../support/kube-apiserver.ts'
 import { linkTo } from '../support/link.ts'
 import { type MeshCluster, startMeshCluster } from '../support/mesh-cluster.ts'
@@ -147,7 +147,7 @@ describe('the control plane on Kubernetes lives through', {
       await client.delete(levels, metadata)
     })
     // One request is let in although there is no room: it never ends. Those from before the level was in force do not count.
-    await waitFor(async () => {
+    const isLevelInForce = async (): Promise<boolean> => {
       const held = holdRequest(cluster.api, token)
       const isTurnedAway = await istiod.list(resources.nodes).then(
         () => false,
@@ -156,7 +156,8 @@ describe('the control plane on Kubernetes lives through', {
       if (isTurnedAway) crowd.defer(() => held[Symbol.dispose]())
       else held[Symbol.dispose]()
       return isTurnedAway
-    })
+    }
+    await eventually(isLevelInForce, 'the level in force', 30_000)
     const from = cluster.api.requests().length
     const starting = cluster.startDiscovery()
     const turnedAway = () =>
@@ -164,7 +165,7 @@ describe('the control plane on Kubernetes lives through', {
         .requests()
         .slice(from)
         .filter(({ responseStatus, requestURI }) => responseStatus?.code === 429 && requestURI.includes('name%3Distio'))
-    await waitFor(() => turnedAway().length >= 4)
+    await eventually(() => turnedAway().length >= 4, 'four requests turned away', 30_000)
     const [first, , third] = turnedAway().map(({ requestReceivedTimestamp }) => Date.parse(requestReceivedTimestamp))
     // Mesh config is read twice, for the mesh and for its networks: two requests a round.
     assert.ok((third ?? 0) - (first ?? 0) >= 900, `asked again after ${(third ?? 0) - (first ?? 0)} ms`)
@@ -225,13 +226,4 @@ function holdRequest({ port, ca }: { readonly port: number; readonly ca: string 
   held.on('error', () => {})
   held.write('{')
   return { [Symbol.dispose]: () => void held.destroy() }
-}
-
-/** Resolves once the condition holds, looked at every few moments: nobody tells when files, or what is in force, change. */
-async function waitFor(holds: () => boolean | Promise<boolean>): Promise<void> {
-  const until = Date.now() + 30_000
-  while (!(await holds())) {
-    if (Date.now() > until) throw new Error('not true in time')
-    await sleep(200)
-  }
 }

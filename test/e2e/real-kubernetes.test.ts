@@ -3,10 +3,10 @@ import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
 import { fromBinary } from '@bufbuild/protobuf'
 import { type Condition, istioResources, type KubeObject, type Resource, resources } from '../../src/api/index.ts'
-import { isKubeError } from '../../src/kube/index.ts'
 import { security, workload } from '../../src/proto/index.ts'
 import { configMapOf, createRunningPod } from '../support/cluster-objects.ts'
 import type { RunningDiscovery } from '../support/discovery.ts'
+import { onceAccepted } from '../support/eventually.ts'
 import { kubeApiServerIsMissing } from '../support/kube-apiserver.ts'
 import { type MeshCluster, startMeshCluster } from '../support/mesh-cluster.ts'
 import { observeXds, type XdsObserver } from '../support/xds-observer.ts'
@@ -81,18 +81,6 @@ describe('the control plane on Kubernetes', { timeout: 180_000, skip: kubeApiSer
     const open = { openAPIV3Schema: { type: 'object', 'x-kubernetes-preserve-unknown-fields': true } }
     const versions = crd.spec.versions.map((version) => ({ ...version, schema: open }))
     await cluster.client.replace(crds, { ...crd, spec: { ...crd.spec, versions } })
-  }
-
-  /** A definition comes into force some moments after it was written. */
-  async function createWhenOpen(resource: Resource, wanted: KubeObject): Promise<void> {
-    for (;;) {
-      try {
-        await cluster.client.create(resource, structuredClone(wanted))
-        return
-      } catch (error) {
-        if (!isKubeError(error, 422)) throw error
-      }
-    }
   }
 
   async function eventAbout(kind: string, name: string): Promise<Event> {
@@ -238,7 +226,7 @@ describe('the control plane on Kubernetes', { timeout: 180_000, skip: kubeApiSer
     const { client } = cluster
     await takeAnything('virtualservices.networking.istio.io')
     const route = object(istioResources.virtualServices, 'bad', { hosts: 7 })
-    await createWhenOpen(istioResources.virtualServices, route)
+    await onceAccepted(422, () => cluster.client.create(istioResources.virtualServices, route))
     const condition = await until(istioResources.virtualServices, 'bad', (found) => conditionOf(found, 'Valid'))
     assert.match(condition.message ?? '', /spec\.hosts/)
     const event = await eventAbout('VirtualService', 'bad')
@@ -252,12 +240,8 @@ describe('the control plane on Kubernetes', { timeout: 180_000, skip: kubeApiSer
   test('an Event tells of an object of the whole cluster, which has no namespace', async () => {
     await takeAnything('gatewayclasses.gateway.networking.k8s.io')
     const { apiVersion, kind } = object(resources.gatewayClasses, 'bad', {})
-    await createWhenOpen(resources.gatewayClasses, {
-      apiVersion,
-      kind,
-      metadata: { name: 'bad' },
-      spec: { controllerName: 7 },
-    })
+    const bad = { apiVersion, kind, metadata: { name: 'bad' }, spec: { controllerName: 7 } }
+    await onceAccepted(422, () => cluster.client.create(resources.gatewayClasses, bad))
     const { metadata, involvedObject, reason } = await eventAbout('GatewayClass', 'bad')
     assert.deepEqual(
       [metadata.namespace, involvedObject?.namespace, reason],

@@ -7,9 +7,10 @@ import { suite, test } from 'node:test'
 import { relay, type TlsCredentials, type TunnelRequest } from '../../src/hbone/index.ts'
 import { ipToBytes } from '../../src/ztunnel/state/index.ts'
 import { client } from '../support/echo-lab.ts'
+import { eventually } from '../support/eventually.ts'
 import { ignoreErrors, say } from '../support/lab-sockets.ts'
 import { canRunLab, createMeshLab, type MeshLab } from '../support/mesh-lab.ts'
-import { announcePod, eventually, exchange } from '../support/mesh-lab-content.ts'
+import { announcePod, exchange } from '../support/mesh-lab-content.ts'
 import { serveMeshTunnels } from '../support/mesh-tunnels.ts'
 
 /** What is run in these by the test itself. */

@@ -4,9 +4,10 @@ import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { after, before, suite, test } from 'node:test'
 import { client, createEchoLab, echoTo, echoWorks } from '../support/echo-lab.ts'
+import { eventually } from '../support/eventually.ts'
 import { ignoreErrors, say } from '../support/lab-sockets.ts'
 import { canRunLab, type LabProxy, type MeshLab } from '../support/mesh-lab.ts'
-import { announcePod, eventually, exchange, hostnameOf } from '../support/mesh-lab-content.ts'
+import { announcePod, exchange, hostnameOf } from '../support/mesh-lab-content.ts'
 
 const late = { name: 'late', ip: '10.77.2.4', node: 'n1' }
 

@@ -7,9 +7,10 @@ import { join } from 'node:path'
 import { after, afterEach, before, suite, test } from 'node:test'
 import { security } from '../../src/proto/index.ts'
 import { createEchoLab, echoTo, echoWorks, outsider, server } from '../support/echo-lab.ts'
+import { eventually } from '../support/eventually.ts'
 import { ignoreErrors, say } from '../support/lab-sockets.ts'
 import { canRunLab, type LabProxy, type MeshLab } from '../support/mesh-lab.ts'
-import { eventually, exchange } from '../support/mesh-lab-content.ts'
+import { exchange } from '../support/mesh-lab-content.ts'
 import { createTestPki } from '../support/test-pki.ts'
 
 const buildLab = (): Promise<MeshLab> => createEchoLab({ pods: [outsider], nodes: ['spare'] })

@@ -3,9 +3,10 @@ import assert from 'node:assert/strict'
 import type net from 'node:net'
 import { after, afterEach, before, suite, test } from 'node:test'
 import { client, createEchoLab, echoTo, echoWorks, outsider } from '../support/echo-lab.ts'
+import { eventually } from '../support/eventually.ts'
 import { answerBack, ignoreErrors, say } from '../support/lab-sockets.ts'
 import { canRunLab, createMeshLab, type LabProxy, type MeshLab } from '../support/mesh-lab.ts'
-import { announcePod, eventually } from '../support/mesh-lab-content.ts'
+import { announcePod } from '../support/mesh-lab-content.ts'
 
 /** The first ping goes out after 10 s and is waited for 20 s. */
 const pingedMs = { least: 18_000, most: 45_000 }

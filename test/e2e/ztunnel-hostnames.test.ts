@@ -6,8 +6,9 @@ import type net from 'node:net'
 import { after, before, suite, test } from 'node:test'
 import { createSocket, openNetworkNamespace } from '../../src/linux/index.ts'
 import { ipToBytes } from '../../src/ztunnel/state/index.ts'
+import { eventually } from '../support/eventually.ts'
 import { canRunLab, createMeshLab, ipv6Of, type LabProxy, type MeshLab } from '../support/mesh-lab.ts'
-import { announcePod, announceService, eventually, exchange, hostnameOf } from '../support/mesh-lab-content.ts'
+import { announcePod, announceService, exchange, hostnameOf } from '../support/mesh-lab-content.ts'
 
 const client = { name: 'client', ip: '10.77.2.1', node: 'n1' }
 const outsider = { name: 'outsider', ip: '10.77.2.3' }

@@ -7,9 +7,10 @@ import { join } from 'node:path'
 import { after, before, suite, test } from 'node:test'
 import tls from 'node:tls'
 import { envoyFiles, envoyMissing, startEnvoy, tunnelClient, tunnelServer } from '../support/envoy.ts'
+import { eventually } from '../support/eventually.ts'
 import { answerBack } from '../support/lab-sockets.ts'
 import { canRunLab, createMeshLab, type LabProxy, type MeshLab } from '../support/mesh-lab.ts'
-import { announcePod, eventually, exchange } from '../support/mesh-lab-content.ts'
+import { announcePod, exchange } from '../support/mesh-lab-content.ts'
 import {
   encodeFrame,
   encodeHeaders,

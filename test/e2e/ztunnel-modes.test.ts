@@ -3,9 +3,10 @@ import type net from 'node:net'
 import { join } from 'node:path'
 import { after, before, suite, test } from 'node:test'
 import { client, createEchoLab, echo, echoTo, echoWorks, outsider, server } from '../support/echo-lab.ts'
+import { eventually } from '../support/eventually.ts'
 import { answerBack, ignoreErrors, say } from '../support/lab-sockets.ts'
 import { canRunLab, createMeshLab, ipv6Of, type LabProxy, type MeshLab } from '../support/mesh-lab.ts'
-import { announcePod, announceService, eventually, exchange, hostnameOf } from '../support/mesh-lab-content.ts'
+import { announcePod, announceService, exchange, hostnameOf } from '../support/mesh-lab-content.ts'
 
 const metricsOf = (lab: MeshLab, node: string): Promise<string> =>
   lab.run(node, 'curl', '-sS', '-m', '5', 'http://127.0.0.1:15020/metrics')

@@ -4,9 +4,9 @@ import { rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { after, before, beforeEach, suite, test } from 'node:test'
 import { createEchoLab, echoTo, echoWorks } from '../support/echo-lab.ts'
+import { eventually } from '../support/eventually.ts'
 import { ignoreErrors, say } from '../support/lab-sockets.ts'
 import { canRunLab, type LabProxy, type MeshLab } from '../support/mesh-lab.ts'
-import { eventually } from '../support/mesh-lab-content.ts'
 
 const revoked = 'connection closed: peer certificate revoked by CRL'
 

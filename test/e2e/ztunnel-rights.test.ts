@@ -2,9 +2,10 @@
 import assert from 'node:assert/strict'
 import { after, afterEach, before, suite, test } from 'node:test'
 import { outsider } from '../support/echo-lab.ts'
+import { eventually } from '../support/eventually.ts'
 import { answerBack } from '../support/lab-sockets.ts'
 import { canRunLab, createMeshLab, type LabProxy, type MeshLab } from '../support/mesh-lab.ts'
-import { announcePod, eventually, exchange } from '../support/mesh-lab-content.ts'
+import { announcePod, exchange } from '../support/mesh-lab-content.ts'
 
 const server = { name: 'server', ip: '10.77.2.2', node: 'n1' }
 const to = { ip: server.ip, port: 8080 }

@@ -2,9 +2,10 @@
 import assert from 'node:assert/strict'
 import { after, afterEach, before, suite, test } from 'node:test'
 import { client, echo, outsider } from '../support/echo-lab.ts'
+import { eventually } from '../support/eventually.ts'
 import { answerBack } from '../support/lab-sockets.ts'
 import { canRunLab, createMeshLab, type LabProxy, type MeshLab } from '../support/mesh-lab.ts'
-import { announcePod, announceService, eventually, exchange, hostnameOf } from '../support/mesh-lab-content.ts'
+import { announcePod, announceService, exchange, hostnameOf } from '../support/mesh-lab-content.ts'
 
 suite('settings of a node proxy', { skip: canRunLab, timeout: 120_000 }, () => {
   let lab: MeshLab

@@ -3,8 +3,9 @@ import assert from 'node:assert/strict'
 import { after, before, suite, test } from 'node:test'
 import { security } from '../../src/proto/index.ts'
 import { createEchoLab, echoTo, outsider } from '../support/echo-lab.ts'
+import { eventually } from '../support/eventually.ts'
 import { canRunLab, type LabProxy, type MeshLab } from '../support/mesh-lab.ts'
-import { eventually, exchange, hostnameOf } from '../support/mesh-lab-content.ts'
+import { exchange, hostnameOf } from '../support/mesh-lab-content.ts'
 
 interface Sample {
   readonly name: string

@@ -5,6 +5,7 @@ import { once } from 'node:events'
 import type net from 'node:net'
 import { after, before, suite, test } from 'node:test'
 import { security } from '../../src/proto/index.ts'
+import { eventually } from '../support/eventually.ts'
 import { canRunLab, createMeshLab, type LabProxy, type MeshLab } from '../support/mesh-lab.ts'
 
 const client = { name: 'client', ip: '10.77.2.1', node: 'n1' }
@@ -231,7 +232,7 @@ suite('two node proxies, two pods', { skip: canRunLab, timeout: 120_000 }, () =>
     await serverProxy.logged(/connection closed due to policy rejection: explicitly denied by: default\/deny-client/)
     await clientProxy.logged(/error="http status: 401 Unauthorized"/)
     lab.controlPlane.removePolicy('default/deny-client')
-    await eventually(async () => (await call('again').catch(() => '')) === 'again')
+    await eventually(async () => (await call('again').catch(() => '')) === 'again', 'an answer')
   })
 
   test('SIGTERM: the connection in progress may end, then the proxy does', async () => {
@@ -259,11 +260,6 @@ async function readAll(socket: net.Socket): Promise<Buffer> {
   const chunks: Buffer[] = []
   for await (const chunk of socket) chunks.push(chunk)
   return Buffer.concat(chunks)
-}
-
-async function eventually(holds: () => Promise<boolean>): Promise<void> {
-  const deadline = Date.now() + 5000
-  while (!(await holds())) assert.ok(Date.now() < deadline, 'did not come about in 5 s')
 }
 
 /** Every TCP port in a pcap file of Ethernet frames with IPv4. */

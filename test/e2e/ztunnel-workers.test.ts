@@ -5,10 +5,11 @@ import type net from 'node:net'
 import { after, before, suite, test } from 'node:test'
 import { security } from '../../src/proto/index.ts'
 import { createEchoLab, server } from '../support/echo-lab.ts'
+import { eventually } from '../support/eventually.ts'
 import { inspectable, inspectProcess } from '../support/inspected-process.ts'
 import { ignoreErrors } from '../support/lab-sockets.ts'
 import { canRunLab, type LabProxy, type MeshLab } from '../support/mesh-lab.ts'
-import { eventually, exchange } from '../support/mesh-lab-content.ts'
+import { exchange } from '../support/mesh-lab-content.ts'
 
 const to = { ip: server.ip, port: 8080 }
 /** So many that each worker gets some, whatever the kernel's hash. */

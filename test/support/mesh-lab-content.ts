@@ -50,12 +50,3 @@ export async function exchange(lab: MeshLab, from: string, to: { ip: string; por
   for await (const chunk of socket) chunks.push(chunk)
   return Buffer.concat(chunks).toString()
 }
-
-/** Waits until it holds; fails after ten seconds. */
-export async function eventually(holds: () => boolean | Promise<boolean>, what: string): Promise<void> {
-  const deadline = performance.now() + 10_000
-  while (!(await holds())) {
-    if (performance.now() > deadline) throw new Error(`did not come about in 10 s: ${what}`)
-    await new Promise((resolve) => setTimeout(resolve, 20))
-  }
-}

@@ -14,6 +14,8 @@ export interface XdsObserver extends AsyncDisposable {
   readonly client: DeltaClient
   /** By name; names of addresses and of policies do not meet. */
   readonly held: ReadonlyMap<string, Held>
+  /** Names of all that was removed at any time. */
+  readonly removed: ReadonlySet<string>
   /** Why the first stream that failed did. */
   readonly refused: Promise<string>
   /** Names received since the last call. */
@@ -32,6 +34,7 @@ export function observeXds(
 ): XdsObserver {
   const { tls, times } = options
   const held = new Map<string, Held>()
+  const everRemoved = new Set<string>()
   const looks = new Set<() => void>()
   const refused = Promise.withResolvers<string>()
   const silent = silentLogging().scope('test')
@@ -56,7 +59,10 @@ export function observeXds(
         held.set(name, { version, body })
         received.push(name)
       }
-      for (const name of removed) held.delete(name)
+      for (const name of removed) {
+        held.delete(name)
+        everRemoved.add(name)
+      }
       for (const look of [...looks]) look()
       return { rejected: [] }
     },
@@ -64,6 +70,7 @@ export function observeXds(
   return {
     client,
     held,
+    removed: everRemoved,
     refused: refused.promise,
     takeReceived() {
       const taken = received

@@ -7,13 +7,13 @@ import type { Socket } from 'node:net'
 import { setTimeout as delay } from 'node:timers/promises'
 import { promisify } from 'node:util'
 import { defaultHttp2Options, HboneError, openTunnelConnection } from '../../../src/hbone/index.ts'
+import { eventually } from '../../support/eventually.ts'
 import { ignoreErrors } from '../../support/lab-sockets.ts'
 import { canRunLab } from '../../support/mesh-lab.ts'
 import { buildScenario, type ScenarioWorld } from './scenario-world.ts'
 import { type Data, socketAddress, type TopicRunner } from './topic.ts'
 
 const limitMs = 15_000
-const patienceMs = 5000
 const probePatienceMs = 2000
 
 /** Why scenarios are not run here. */
@@ -250,12 +250,4 @@ function metricLines(world: ScenarioWorld): string[] {
   return world.nodes.flatMap((node) =>
     world.lab.exec(node, 'curl', '-sS', '-m', '5', 'http://127.0.0.1:15020/metrics').split('\n'),
   )
-}
-
-async function eventually(holds: () => boolean, otherwise: () => string): Promise<void> {
-  const deadline = performance.now() + patienceMs
-  while (!holds()) {
-    assert.ok(performance.now() < deadline, otherwise())
-    await delay(50)
-  }
 }
