@@ -10,7 +10,7 @@ import { endProcess } from './node/processes.ts'
 import { endMarkedProcesses, instanceMark } from './owned-processes.ts'
 import type { InstancePaths } from './paths.ts'
 import { tryRun } from './run.ts'
-import { stateEntries } from './state-directory.ts'
+import { isStateEntry, stateMark } from './state-directory.ts'
 import { recordedProcesses } from './supervisor/supervisor.ts'
 
 /** Ends the processes that an `up` of this state directory started and did not end itself. */
@@ -36,14 +36,14 @@ export async function removeInstance(paths: InstancePaths): Promise<void> {
   await rm(join(paths.stateDir, 'host-changes.json'), { force: true })
 }
 
-/** Removes what the API holds, certificates, logs. Files of others in the directory stay, and so does it then. */
+/** Removes what the API holds, certificates, logs, and the mark last. Files of others in the directory stay, and so does it then. */
 export async function removeState(paths: InstancePaths): Promise<void> {
   for (const name of await list(paths.stateDir)) {
-    const isOurs = stateEntries.some(
-      (entry) => name === entry || (name.startsWith(`${entry}.`) && name.endsWith('.tmp')),
-    )
-    if (isOurs) await rm(join(paths.stateDir, name), { recursive: true, force: true })
+    if (isStateEntry(name) && name !== stateMark) {
+      await rm(join(paths.stateDir, name), { recursive: true, force: true })
+    }
   }
+  await rm(join(paths.stateDir, stateMark), { force: true })
   await rmdir(paths.stateDir).catch(() => undefined)
 }
 

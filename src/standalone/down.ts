@@ -6,7 +6,7 @@ import { runningUp } from './instance-lock.ts'
 import { endProcess } from './node/processes.ts'
 import { instancePaths } from './paths.ts'
 import { systemPath } from './prerequisites.ts'
-import { holdsMesh, refuseFile } from './state-directory.ts'
+import { holdsMesh, holdsNothingElse, refuseFile } from './state-directory.ts'
 
 export interface DownOptions {
   readonly stateDir: string
@@ -21,10 +21,16 @@ export async function down({ stateDir, keepState }: DownOptions): Promise<boolea
   process.env.PATH = systemPath(process.env.PATH)
   const paths = instancePaths(stateDir)
   await refuseFile(paths.stateDir)
-  // The directory may have been deleted by hand: what it ran is found by the instance's id.
-  if (!holdsMesh(paths.stateDir) && !(await hasRemains(paths))) {
-    if (!existsSync(paths.stateDir) || readdirSync(paths.stateDir).length === 0) return false
-    throw new StandaloneError('NO_INSTANCE', `${paths.stateDir} is not the state directory of a mesh`)
+  if (!(await holdsMesh(paths.stateDir))) {
+    // The directory may have been deleted by hand: what it ran is found by the instance's id, and may have written into it since.
+    const remains = await hasRemains(paths)
+    if (!remains && (!existsSync(paths.stateDir) || readdirSync(paths.stateDir).length === 0)) return false
+    if (!remains || !(await holdsNothingElse(paths.stateDir))) {
+      const advice = remains
+        ? ': move what it holds elsewhere, then "lateen down" ends what a mesh before it left running'
+        : ''
+      throw new StandaloneError('NO_INSTANCE', `${paths.stateDir} is not the state directory of a mesh${advice}`)
+    }
   }
   const running = await runningUp(paths.stateDir)
   if (running !== undefined) await endProcess(running, upStopsMs)

@@ -236,6 +236,41 @@ test('up: not in a directory whose files down would remove', options, async () =
   assert.deepEqual(readdirSync(directory), ['bin'])
 })
 
+test('neither up nor down takes a project with the names of a mesh’s files', options, async () => {
+  const directory = temporaryDirectory()
+  directories.push(directory)
+  const stateDir = join(directory, 'state')
+  for (const name of ['bin', 'logs', 'nodes', 'pki']) mkdirSync(join(stateDir, name), { recursive: true })
+  writeFileSync(join(stateDir, 'logs', 'up.log'), 'docker compose up')
+  writeFileSync(join(stateDir, 'port.json'), '8080')
+  const before = readdirSync(stateDir, { recursive: true }).sort()
+  for (const words of [[], ['--detach']]) {
+    const { code, output } = await lateenCommand(['up', ...small, '--state-dir', stateDir, ...words])
+    assert.deepEqual([code, /would take for a mesh's and remove/.test(output)], [1, true], output)
+  }
+  const { code, output } = await down(stateDir)
+  assert.deepEqual([code, /is not the state directory of a mesh\n$/.test(output)], [1, true], output)
+  assert.deepEqual(readdirSync(stateDir, { recursive: true }).sort(), before)
+})
+
+test('what it left running is not ended in a directory that holds files of others since', options, async () => {
+  const stateDir = newStateDir()
+  const { child, says, ended } = up(stateDir)
+  await says(running)
+  child.kill('SIGKILL')
+  await ended
+  deleteByHand(stateDir)
+  mkdirSync(join(stateDir, 'bin'), { recursive: true })
+  const precious = join(stateDir, 'package.json')
+  writeFileSync(precious, '{}')
+  const refused = await down(stateDir)
+  assert.deepEqual([refused.code, /move what it holds elsewhere/.test(refused.output)], [1, true], refused.output)
+  assert.deepEqual([existsSync(precious), existsSync(join(stateDir, 'bin'))], [true, true])
+  rmSync(precious)
+  assert.equal((await down(stateDir)).code, 0)
+  assert.deepEqual(leftBehind(stateDir), [])
+})
+
 test('manifests from standard input reach the background process', options, async () => {
   const stateDir = newStateDir()
   const manifest = 'apiVersion: v1\nkind: ConfigMap\nmetadata: { name: from-input }\n'
