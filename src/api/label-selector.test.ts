@@ -18,6 +18,11 @@ const table: [name: string, selector: LabelSelector, met: boolean][] = [
   ['Exists', expression('Exists', 'tier'), true],
   ['DoesNotExist', expression('DoesNotExist', 'tier'), false],
   ['an unknown operator', expression('Gt', 'tier', '1'), false],
+  [
+    'NotIn with values written without a value',
+    { matchExpressions: [{ key: 'app', operator: 'NotIn', values: null as never }] },
+    true,
+  ],
   ['all parts have to hold', { matchLabels: { app: 'web' }, ...expression('Exists', 'zone') }, false],
 ]
 

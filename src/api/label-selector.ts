@@ -16,8 +16,9 @@ export function matchesLabelSelector(selector: LabelSelector, labels: Readonly<R
   const equal = Object.entries(selector.matchLabels ?? {}).every(([key, value]) => labels[key] === value)
   return (
     equal &&
-    (selector.matchExpressions ?? []).every(({ key, operator, values = [] }) =>
-      meetsRequirement(operator, values, labels[key]),
+    (selector.matchExpressions ?? []).every(({ key, operator, values }) =>
+      // Null where it is written without a value.
+      meetsRequirement(operator, values ?? [], labels[key]),
     )
   )
 }

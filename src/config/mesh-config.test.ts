@@ -39,6 +39,10 @@ describe('mesh config', () => {
 
   for (const [yaml, problem] of [
     ['discoverySelectors: [{matchExpressions: [{key: a, operator: Like}]}]', /discoverySelectors: expected/],
+    [
+      'discoverySelectors: [{matchExpressions: [{key: a, operator: In, values: prod}]}]',
+      /discoverySelectors: expected/,
+    ],
     ['configSources: [{address: "http://x"}]', /configSources: expected/],
     ['configSources: [{address: "k8s://other"}]', /configSources: expected/],
     ['configSources: [{address: "xds://a:1", tlsSettings: {mode: MUTUAL}}]', /configSources\[0\]\.tlsSettings\.mode/],

@@ -179,8 +179,14 @@ function isSelector(value: unknown): boolean {
     isRecord(matchLabels) &&
     Object.values(matchLabels).every((label) => typeof label === 'string') &&
     Array.isArray(matchExpressions) &&
-    matchExpressions.every((one) => isRecord(one) && typeof one.key === 'string' && operators.includes(one.operator))
+    matchExpressions.every(isRequirement)
   )
+}
+
+function isRequirement(value: unknown): boolean {
+  if (!isRecord(value) || typeof value.key !== 'string' || !operators.includes(value.operator)) return false
+  const values = value.values ?? []
+  return Array.isArray(values) && values.every((one) => typeof one === 'string')
 }
 
 function layered(below: Fields, above: Fields): Fields {

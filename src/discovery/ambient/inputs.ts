@@ -147,8 +147,8 @@ export function createAmbientInputs(graph: Graph): AmbientInputs {
     const put = (object: AmbientObjects[K]): void =>
       collection.set(objectKey(cluster, object.metadata.namespace, object.metadata.name), {
         cluster,
-        // What cannot be read of a policy must close it: it is taken as it is written.
-        object: policies.has(kind) ? object : withoutNulls(object),
+        // What cannot be read of the spec of a policy must close it: it is taken as it is written.
+        object: policies.has(kind) ? withCleanMetadata(object) : withoutNulls(object),
       })
     return {
       set: put,
@@ -183,6 +183,11 @@ export function createAmbientInputs(graph: Graph): AmbientInputs {
 /** The key of an object in its input collection. */
 export function objectKey(cluster: string, namespace: string | undefined, name: string): string {
   return `${cluster}/${namespace ?? ''}/${name}`
+}
+
+function withCleanMetadata<T extends KubeObject>(object: T): T {
+  const metadata = withoutNulls(object.metadata)
+  return metadata === object.metadata ? object : { ...object, metadata }
 }
 
 /** Whether nothing but the version differs. */

@@ -1,6 +1,6 @@
 // Fields that are written down without a value: for Kubernetes a field that is null is not there.
 
-/** Maps of texts: a name whose value is null stays, and so meets no selector. */
+/** Maps of texts, where Kubernetes reads null as the empty text: left out of a selector, it would select more. */
 const textMaps = new Set(['labels', 'matchLabels', 'selector', 'annotations'])
 
 /** The object without the fields that are null, or itself where there are none. Elements of lists stay. */
@@ -17,13 +17,19 @@ function pruned(value: unknown, isTextMap: boolean): unknown {
   let changed = false
   const fields: [string, unknown][] = []
   for (const [name, field] of Object.entries(value)) {
-    if (field === null && !isTextMap) {
+    if (field === null) {
       changed = true
+      if (isTextMap) fields.push([name, ''])
       continue
     }
-    const next = pruned(field, textMaps.has(name))
+    const next = pruned(field, !isTextMap && textMaps.has(name) && !isLabelSelector(field))
     changed ||= next !== field
     fields.push([name, next])
   }
   return changed ? Object.fromEntries(fields) : value
+}
+
+/** A `selector` is a map of labels in some kinds, and such an object in others. */
+function isLabelSelector(value: unknown): boolean {
+  return typeof value === 'object' && value !== null && ('matchLabels' in value || 'matchExpressions' in value)
 }
