@@ -36,11 +36,6 @@ export function clientOf(connection: Connection, options: ClientOptions = {}): K
   const log = options.log ?? silent
   const informers = new Set<AsyncDisposable>()
   const versions = createServedVersions()
-  const pathOf = (resource: Resource, key: ObjectKey, subresource?: string): string =>
-    objectPath(versions.of(resource), key, subresource)
-  const asServed = <T extends KubeObject>(resource: Resource, object: T): T =>
-    resource.otherVersions === undefined ? object : inVersionOf(versions.of(resource), object)
-
   async function exchange<T>(
     method: string,
     path: string,
@@ -61,6 +56,23 @@ export function clientOf(connection: Connection, options: ClientOptions = {}): K
     return (text === '' ? undefined : JSON.parse(text)) as T
   }
 
+  /** A request for an object, in the version in which the server serves its kind; told in that of the resource. */
+  function ask<T>(
+    resource: Resource,
+    method: string,
+    pathIn: (served: Resource) => string,
+    body?: unknown,
+    contentType?: string,
+  ): Promise<T> {
+    const send = (served: Resource, body: unknown) => exchange<T>(method, pathIn(served), body, contentType)
+    if (resource.otherVersions === undefined) return send(resource, body)
+    return versions.find(
+      resource,
+      async (served) => inVersionOf(resource, await send(served, inVersionOf(served, body))),
+      versions.of(resource),
+    )
+  }
+
   async function unless404<T>(work: Promise<T>): Promise<T | undefined> {
     try {
       return await work
@@ -73,39 +85,39 @@ export function clientOf(connection: Connection, options: ClientOptions = {}): K
   return {
     server: connection.server,
     get: <T extends KubeObject>(resource: Resource, key: ObjectKey, subresource?: string) =>
-      unless404(exchange<T>('GET', pathOf(resource, key, subresource))),
+      unless404(ask<T>(resource, 'GET', (served) => objectPath(served, key, subresource))),
     list: <T extends KubeObject>(resource: Resource, options = {}) =>
-      versions.find(resource, (served) => listAll<T>(transport, served, options)),
+      versions.find(resource, (served) =>
+        listAll<T>(transport, served, options, undefined, (object) => inVersionOf(resource, object)),
+      ),
     create: <T extends KubeObject>(resource: Resource, object: T, options: WriteOptions = {}) => {
       const key = { namespace: object.metadata.namespace ?? '', name: object.metadata.name }
       if (resource.namespaced && key.namespace === '') {
         throw new TypeError(`${resource.plural} ${key.name}: the namespace is missing`)
       }
-      const path = options.subresource
-        ? pathOf(resource, key, options.subresource)
-        : collectionPath(versions.of(resource), key.namespace)
-      return exchange<T>('POST', withQuery(path, writeQuery(options)), asServed(resource, object))
+      const pathIn = (served: Resource): string =>
+        options.subresource ? objectPath(served, key, options.subresource) : collectionPath(served, key.namespace)
+      return ask<T>(resource, 'POST', (served) => withQuery(pathIn(served), writeQuery(options)), object)
     },
-    replace: <T extends KubeObject>(resource: Resource, object: T, options: WriteOptions = {}) =>
-      exchange<T>(
-        'PUT',
-        withQuery(pathOf(resource, object.metadata, options.subresource), writeQuery(options)),
-        asServed(resource, object),
-      ),
+    replace: <T extends KubeObject>(resource: Resource, object: T, options: WriteOptions = {}) => {
+      const pathIn = (served: Resource): string => objectPath(served, object.metadata, options.subresource)
+      return ask<T>(resource, 'PUT', (served) => withQuery(pathIn(served), writeQuery(options)), object)
+    },
     patch: <T extends KubeObject>(resource: Resource, key: ObjectKey, patch: Patch, options: WriteOptions = {}) => {
       const query = {
         ...writeQuery(options),
         ...(patch.kind === 'apply' ? { fieldManager: patch.fieldManager, force: patch.force } : {}),
       }
-      const path = withQuery(pathOf(resource, key, options.subresource), query)
-      return exchange<T>('PATCH', path, patch.body, patchTypes[patch.kind])
+      const pathIn = (served: Resource): string => withQuery(objectPath(served, key, options.subresource), query)
+      return ask<T>(resource, 'PATCH', pathIn, patch.body, patchTypes[patch.kind])
     },
     async delete(resource, key, options = {}) {
       const body = { apiVersion: 'v1', kind: 'DeleteOptions', ...options }
-      const gone = await unless404(exchange<unknown>('DELETE', pathOf(resource, key), body).then(() => true))
-      return gone ?? false
+      const gone = ask<unknown>(resource, 'DELETE', (served) => objectPath(served, key), body)
+      return (await unless404(gone.then(() => true))) ?? false
     },
-    createSubresource: (resource, key, subresource, body) => exchange('POST', pathOf(resource, key, subresource), body),
+    createSubresource: (resource, key, subresource, body) =>
+      ask(resource, 'POST', (served) => objectPath(served, key, subresource), body),
     informer<T extends KubeObject>(resource: Resource, options = {}): Informer<T> {
       const informer = createInformer<T>(transport, resource, options, log, undefined, versions)
       informers.add(informer)

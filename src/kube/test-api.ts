@@ -50,6 +50,7 @@ interface Happening {
 }
 
 const base = '/apis/example.com/v1'
+const objectBase = `${base}/widgets/`
 
 export async function startTestApi(pki: TestPki): Promise<TestApi> {
   const { privateKey, chain } = await pki.issue('localhost', '127.0.0.1')
@@ -71,15 +72,15 @@ export async function startTestApi(pki: TestPki): Promise<TestApi> {
     for (const watcher of watchers) watcher.write(line)
   }
 
-  function status(response: ServerResponse, code: number, reason: string, message?: string): undefined {
+  function status(response: ServerResponse, code: number, reason: string, message?: string, name?: string): undefined {
     const { retryAfterSeconds } = api
     if (api.retryAfterIn === 'header' && retryAfterSeconds !== undefined) {
       const headers = { 'content-type': 'text/plain; charset=utf-8', 'retry-after': String(retryAfterSeconds) }
       response.writeHead(code, headers).end('come again later\n')
       return
     }
-    const details = retryAfterSeconds === undefined ? {} : { details: { retryAfterSeconds } }
-    const said = { code, reason, message: message ?? `test says ${reason}`, ...details }
+    const details = { ...(retryAfterSeconds && { retryAfterSeconds }), ...(name && { name }) }
+    const said = { code, reason, message: message ?? `test says ${reason}`, details }
     const body = { kind: 'Status', apiVersion: 'v1', status: 'Failure', ...said }
     response.writeHead(code, { 'content-type': 'application/json' }).end(JSON.stringify(body))
   }
@@ -142,10 +143,18 @@ export async function startTestApi(pki: TestPki): Promise<TestApi> {
     if (url.pathname === `${base}/widgets`) {
       return url.searchParams.get('watch') === 'true' ? watch(url, response) : list(url, response)
     }
-    const name = url.pathname.startsWith(`${base}/widgets/`) ? url.pathname.slice(`${base}/widgets/`.length) : ''
-    requests.push(`${request.method} ${name} ${request.headers['content-type'] ?? ''}`.trim())
+    requests.push(
+      `${request.method} ${url.pathname.replace(objectBase, '')} ${request.headers['content-type'] ?? ''}`.trim(),
+    )
+    if (!url.pathname.startsWith(objectBase)) {
+      // As of every path that a server does not know.
+      response.writeHead(404, { 'content-type': 'text/plain; charset=utf-8' }).end('404 page not found\n')
+      return undefined
+    }
+    const name = url.pathname.slice(objectBase.length)
     const object = objects.get(name)
-    if (object === undefined) return status(response, 404, 'NotFound')
+    if (object === undefined) return status(response, 404, 'NotFound', undefined, name)
+    if (request.method === 'DELETE') api.remove(name)
     response.end(JSON.stringify(object))
   }
 
