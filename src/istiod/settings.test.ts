@@ -18,6 +18,8 @@ describe('settings', () => {
     assert.deepEqual(settings.authenticates, { onTls: true, onPlaintext: false })
     assert.equal(settings.restrictsExport, true)
     assert.equal(settings.streamsPerSecond, 25)
+    assert.equal(settings.warmsUp, false)
+    assert.equal(readSettings({}, { K_REVISION: 'istiod-00001' }, 2).warmsUp, true)
   })
 
   test('come from flags before the environment', () => {

@@ -98,6 +98,8 @@ export interface DiscoverySettings {
   /** False: node proxies of ambient mode are turned away. */
   readonly servesNodeProxies: boolean
   readonly quietTimes: { readonly afterMs: number; readonly maxMs: number }
+  /** The process is started on demand, by a first stream that is then to be refused. */
+  readonly warmsUp: boolean
   readonly streamsPerSecond: number
   /** A client that takes nothing for so long is cut off; 0: none is. */
   readonly sendTimeoutMs: number
@@ -202,6 +204,7 @@ export function readSettings(
       afterMs: read.duration('LATEEN_WORKLOAD_DEBOUNCE_AFTER', 10),
       maxMs: read.duration('LATEEN_WORKLOAD_DEBOUNCE_MAX', 100),
     },
+    warmsUp: (env.K_REVISION ?? '') !== '',
     streamsPerSecond: read.number('PILOT_MAX_REQUESTS_PER_SECOND', 0) || Math.min(15 + 5 * availableCores, 100),
     sendTimeoutMs: read.duration('PILOT_XDS_SEND_TIMEOUT', 60_000),
     connectionLimits: {

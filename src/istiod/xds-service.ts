@@ -80,6 +80,7 @@ export function createXdsService(options: XdsServiceOptions): XdsService {
     controlPlane: JSON.stringify({ Component: 'istiod', ID: settings.podName, Info: { version: options.version } }),
     version: options.version,
     quietTimes: settings.quietTimes,
+    refusesFirst: settings.warmsUp,
     streamsPerSecond: settings.streamsPerSecond,
     transportOf: (call) => connections.of(call),
     sendTimeoutMs: settings.sendTimeoutMs,

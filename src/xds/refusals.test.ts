@@ -48,6 +48,20 @@ describe('refusals', { timeout: 20_000 }, () => {
   })
 })
 
+test('a server that is to warm up refuses the first stream, and serves the same client when it comes again', {
+  timeout: 20_000,
+}, async () => {
+  const reasons: unknown[] = []
+  await using server = await startServer(undefined, { refusesFirst: true })
+  await using observed = startClient(server.port, {
+    times: { leastRetryMs: 10, mostRetryMs: 20 },
+    log: { ...log, log: (_level, _message, fields) => void reasons.push(fields?.reason) },
+  })
+  await observed.client.synced
+  assert.match(String(reasons[0]), /server warmup not complete; try again/)
+  assert.equal(reasons.length, 1)
+})
+
 describe('a server that accepts and says nothing', { timeout: 20_000 }, () => {
   test('is given up after the connect timeout, and tried again', async () => {
     const silent = createServer((socket) => socket.on('error', () => {}).resume())

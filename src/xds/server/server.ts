@@ -39,6 +39,8 @@ export interface XdsServerOptions {
   readonly attend?: Attend | undefined
   /** Further conditions than that the sources are synced. */
   readonly isReady?: () => boolean
+  /** The first stream after the start is refused, whoever opens it: it comes from what only wants the process to be loaded. */
+  readonly refusesFirst?: boolean
   readonly controlPlane: string
   readonly version: string
   readonly quietTimes?: QuietTimes
@@ -88,6 +90,7 @@ export function createXdsServer(options: XdsServerOptions): XdsServer {
   const started = new Date().toISOString()
   const logRefusal = createRefusalLog(log)
   let authenticating = 0
+  let isWarm = options.refusesFirst !== true
   let versions = 0
   let ids = 0
   let closed = false
@@ -127,6 +130,10 @@ export function createXdsServer(options: XdsServerOptions): XdsServer {
     requests: Requests,
     authenticate: AuthenticateCaller,
   ): Promise<void> {
+    if (!isWarm) {
+      isWarm = true
+      throw new StreamError(status.UNAVAILABLE, 'server warmup not complete; try again')
+    }
     if (!isReady()) {
       throw new StreamError(status.UNAVAILABLE, 'server is not ready to serve discovery information')
     }
