@@ -2,7 +2,7 @@
 import { availableParallelism } from 'node:os'
 import { Command } from 'commander'
 import { takeLibraryLog } from '../grpc/index.ts'
-import { type DiscoveryFlags, readSettings, runDiscovery } from '../istiod/index.ts'
+import { type DiscoveryFlags, readSettings, runDiscovery, tellIneffective } from '../istiod/index.ts'
 import { createLogging, createRefusalLog, formatJson, formatPlain } from '../observability/index.ts'
 import { readOutputLevels } from './output-levels.ts'
 import { packageVersion } from './version.ts'
@@ -67,6 +67,7 @@ async function run(flags: Flags): Promise<void> {
   })
   const grpcLine = createRefusalLog(logging.scope('grpc'))
   takeLibraryLog((line) => grpcLine(line, {}))
+  tellIneffective(process.env, logging.scope('discovery'))
   const stop = new AbortController()
   process.once('SIGTERM', () => stop.abort())
   process.once('SIGINT', () => {

@@ -4,6 +4,7 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { test } from 'node:test'
 import { dataflowPicture, withPicture } from '../../test/support/dataflow-picture.ts'
+import { ineffectiveVariables } from './ineffective-variables.ts'
 
 const root = join(import.meta.dirname, '../..')
 const read = (path: string): string => readFileSync(join(root, path), 'utf8')
@@ -21,9 +22,16 @@ test('its variables are those that are read', () => {
     .map(read)
     .join('\n')
   const variables = named(/(?:env\.|read\.\w+\(\s*')([A-Z][A-Z0-9_]+)/g, sources)
-  const section = page.slice(page.indexOf('## Environment'), page.indexOf('## Where configuration'))
+  const section = page.slice(page.indexOf('## Environment'), page.indexOf('## Variables without effect'))
   const documented = named(/`([A-Z][A-Z0-9]*_[A-Z0-9_]+|REVISION|AUDIENCE)`/g, section)
   assert.deepEqual([...documented].sort(), [...variables].sort())
+})
+
+test('its variables without effect are those that are told of', () => {
+  const told = ineffectiveVariables.flatMap((group) => Object.keys(group.names))
+  const section = page.slice(page.indexOf('## Variables without effect'), page.indexOf('## Where configuration'))
+  const lists = [...section.matchAll(/^- (?:[^:]|:(?! `[A-Z]))*: (`.*)$/gm)].map(([, list = '']) => list).join()
+  assert.deepEqual([...named(/`([A-Z][A-Z0-9_]+)`/g, lists)].sort(), told.sort())
 })
 
 test('its debug pages are those that are served', () => {

@@ -118,10 +118,20 @@ async function write(
       ca.rotate(signal),
       registration.sweep(signal),
       writeProblems(
-        { client, problems, objects: checked, owns: revisions.owns, reporter: settings.podName, log },
+        {
+          client,
+          problems,
+          objects: checked,
+          owns: revisions.owns,
+          reporter: settings.podName,
+          mostAtOnce: settings.statusWriters,
+          log,
+        },
         signal,
       ),
-      ...(settings.writeStatus ? [writeConditions(client, cluster, index.conditions, log, signal)] : []),
+      ...(settings.writeStatus
+        ? [writeConditions(client, cluster, index.conditions, settings.statusWriters, log, signal)]
+        : []),
     ])
   } finally {
     await allocation?.close()

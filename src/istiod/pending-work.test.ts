@@ -14,7 +14,7 @@ test('what is refused for a moment, as by a server that has only just started, i
       stop.abort()
     },
     (_key, _error, attempt) => attempts.push(attempt),
-    1,
+    { retryMs: 1 },
   )
   work.add('one')
   // Its retries do not keep a process alive by themselves.
@@ -22,4 +22,38 @@ test('what is refused for a moment, as by a server that has only just started, i
   await work.run(stop.signal)
   clearInterval(alive)
   assert.deepEqual(attempts, [1, 2, 3])
+})
+
+test('so many keys are done at once, and each by one worker: what changes meanwhile is done again afterwards', async () => {
+  const stop = new AbortController()
+  const finish: (() => void)[] = []
+  const log: string[] = []
+  const started: (() => void)[] = []
+  const work = pendingWork(
+    async (key) => {
+      log.push(`begin ${key}`)
+      started.shift()?.()
+      await new Promise<void>((resolve) => finish.push(resolve))
+      log.push(`end ${key}`)
+      if (log.length === 8) stop.abort()
+    },
+    (key) => assert.fail(key),
+    { mostAtOnce: 2 },
+  )
+  const begun = (): Promise<void> => new Promise((resolve) => started.push(resolve))
+  for (const key of ['a', 'b', 'c']) work.add(key)
+  const ended = work.run(stop.signal)
+  work.add('a')
+  assert.deepEqual(log, ['begin a', 'begin b'])
+  const third = begun()
+  finish.shift()?.()
+  await third
+  assert.deepEqual(log, ['begin a', 'begin b', 'end a', 'begin c'], 'what came first is done before what came again')
+  const fourth = begun()
+  finish.shift()?.()
+  await fourth
+  assert.deepEqual(log.slice(4), ['end b', 'begin a'])
+  for (const one of finish) one()
+  await ended
+  assert.equal(log.length, 8)
 })

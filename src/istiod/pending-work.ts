@@ -1,4 +1,4 @@
-// Keys that need work, done one at a time; what fails is tried again later, and what changes meanwhile is done again.
+// Keys that need work, each done by one worker at a time; what fails is tried again later, and what changes meanwhile is done again.
 import { setTimeout as sleep } from 'node:timers/promises'
 import { isKubeError } from '../kube/index.ts'
 
@@ -23,9 +23,10 @@ function retryDelayMs(error: unknown, attempt: number, retryMs: number): number 
 export function pendingWork(
   work: (key: string) => Promise<void>,
   failed: (key: string, error: unknown, attempt: number) => void,
-  retryMs = 1_000,
+  { retryMs = 1_000, mostAtOnce = 1 }: { readonly retryMs?: number; readonly mostAtOnce?: number } = {},
 ): PendingWork {
   const keys = new Set<string>()
+  const underWay = new Map<string, Promise<void>>()
   const attempts = new Map<string, number>()
   let wake = (): void => {}
 
@@ -34,8 +35,21 @@ export function pendingWork(
     wake()
   }
 
-  async function doOne(key: string, signal: AbortSignal): Promise<void> {
+  /** What changes while it is done waits until it is done, and is then done again. */
+  function next(): string | undefined {
+    return underWay.size < mostAtOnce ? keys.values().find((key) => !underWay.has(key)) : undefined
+  }
+
+  function begin(key: string, signal: AbortSignal): void {
     keys.delete(key)
+    const done = doOne(key, signal).finally(() => {
+      underWay.delete(key)
+      wake()
+    })
+    underWay.set(key, done)
+  }
+
+  async function doOne(key: string, signal: AbortSignal): Promise<void> {
     try {
       await work(key)
       attempts.delete(key)
@@ -63,10 +77,11 @@ export function pendingWork(
       const stop = (): void => wake()
       signal.addEventListener('abort', stop, { once: true })
       while (!signal.aborted) {
-        const [key] = keys
-        if (key !== undefined) await doOne(key, signal)
+        const key = next()
+        if (key !== undefined) begin(key, signal)
         else await new Promise<void>((resolve) => (wake = resolve))
       }
+      await Promise.all(underWay.values())
       signal.removeEventListener('abort', stop)
     },
   }

@@ -22,6 +22,8 @@ export interface ProblemWriterOptions {
   /** Whether an object is for this control plane: those of others tell what others think of them. */
   readonly owns: (object: KubeObject) => boolean
   readonly reporter: string
+  /** How many objects are written at once. */
+  readonly mostAtOnce: number
   readonly log: Scope
 }
 
@@ -37,10 +39,14 @@ export async function writeProblems(options: ProblemWriterOptions, signal: Abort
   const { client, problems, reporter, log } = options
   /** Objects that carry our condition. */
   const told = new Map<string, Told>()
-  const work = pendingWork(reconcile, (object, error, attempt) => {
-    const level = attempt === tellingAttempt ? 'error' : 'debug'
-    log[level]('an invalid object could not be reported', { object, attempt, reason: String(error) })
-  })
+  const work = pendingWork(
+    reconcile,
+    (object, error, attempt) => {
+      const level = attempt === tellingAttempt ? 'error' : 'debug'
+      log[level]('an invalid object could not be reported', { object, attempt, reason: String(error) })
+    },
+    { mostAtOnce: options.mostAtOnce },
+  )
 
   async function reconcile(key: string): Promise<void> {
     const now = problems.get(key)

@@ -19,6 +19,8 @@ describe('settings', () => {
     assert.equal(settings.restrictsExport, true)
     assert.equal(settings.streamsPerSecond, 25)
     assert.equal(settings.warmsUp, false)
+    assert.equal(settings.statusWriters, 10)
+    assert.equal(readSettings({}, { PILOT_STATUS_MAX_WORKERS: '3' }, 2).statusWriters, 3)
     assert.equal(readSettings({}, { K_REVISION: 'istiod-00001' }, 2).warmsUp, true)
   })
 
@@ -59,6 +61,7 @@ describe('settings', () => {
     [{ profile: 'maybe' }, {}, /--profile: expected true or false/],
     [{}, { TOKEN_ISSUER: 'https://issuer' }, /AUDIENCE: expected/],
     [{}, { PILOT_CERT_PROVIDER: 'kubernetes' }, /PILOT_CERT_PROVIDER: expected/],
+    [{}, { PILOT_STATUS_MAX_WORKERS: '0' }, /PILOT_STATUS_MAX_WORKERS: expected at least 1/],
     [{}, { ISTIO_GPRC_MAXRECVMSGSIZE: 'big' }, /ISTIO_GPRC_MAXRECVMSGSIZE: expected a whole number/],
   ] as const) {
     test(`say what is wrong: ${message.source}`, () => {

@@ -122,6 +122,8 @@ export interface DiscoverySettings {
   readonly maxWorkloadTtlSeconds: number
   readonly leaderElection: boolean
   readonly writeStatus: boolean
+  /** Objects whose status is written at once. */
+  readonly statusWriters: number
   readonly registration: {
     readonly registers: boolean
     readonly checksHealth: boolean
@@ -231,6 +233,7 @@ export function readSettings(
     maxWorkloadTtlSeconds,
     leaderElection: read.flag('ENABLE_LEADER_ELECTION', true),
     writeStatus: read.flag('AMBIENT_ENABLE_STATUS', true),
+    statusWriters: atLeastOne('PILOT_STATUS_MAX_WORKERS', read.number('PILOT_STATUS_MAX_WORKERS', 10)),
     registration: {
       registers: read.flag('PILOT_ENABLE_WORKLOAD_ENTRY_AUTOREGISTRATION', true),
       checksHealth: read.flag('PILOT_ENABLE_WORKLOAD_ENTRY_HEALTHCHECKS', true),
@@ -259,6 +262,11 @@ export function readSettings(
 function rsaBits(bits: number): number {
   if (bits >= 2048 && bits <= 8192) return bits
   throw new SettingError(`CITADEL_SELF_SIGNED_CA_RSA_KEY_SIZE: expected 2048 to 8192, not "${bits}"`)
+}
+
+function atLeastOne(name: string, value: number): number {
+  if (value >= 1) return value
+  throw new SettingError(`${name}: expected at least 1, not ${value}`)
 }
 
 function allowedKubeconfigOptions(options: readonly string[]): readonly string[] {

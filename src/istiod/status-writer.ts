@@ -20,11 +20,12 @@ const resourceOf: Readonly<Record<Kind, Resource>> = {
   AuthorizationPolicy: resources.authorizationPolicies,
 }
 
-/** Works until the signal aborts: examines every object once, then each whose wanted conditions change. */
+/** Works until the signal aborts, at so many objects at once: examines every object once, then each whose wanted conditions change. */
 export async function writeConditions(
   client: KubeClient,
   cluster: Pick<Cluster, 'informers'>,
   conditions: Collection<ObjectConditions>,
+  mostAtOnce: number,
   log: Scope,
   signal: AbortSignal,
 ): Promise<void> {
@@ -35,12 +36,16 @@ export async function writeConditions(
     AuthorizationPolicy: cluster.informers.authorizationPolicies,
   }
   const told = new Set<Kind>()
-  const work = pendingWork(reconcile, (object, error, attempt) => {
-    const isForbidden = isKubeError(error, 403)
-    if (isForbidden && attempt === tellingAttempt) forbidden(object, error)
-    const level = attempt === tellingAttempt && !isForbidden ? 'error' : 'debug'
-    log[level]('conditions could not be written', { object, attempt, reason: textOf(error) })
-  })
+  const work = pendingWork(
+    reconcile,
+    (object, error, attempt) => {
+      const isForbidden = isKubeError(error, 403)
+      if (isForbidden && attempt === tellingAttempt) forbidden(object, error)
+      const level = attempt === tellingAttempt && !isForbidden ? 'error' : 'debug'
+      log[level]('conditions could not be written', { object, attempt, reason: textOf(error) })
+    },
+    { mostAtOnce },
+  )
 
   async function reconcile(key: string): Promise<void> {
     const [kind, namespace = '', name = ''] = key.split('/')
