@@ -74,6 +74,6 @@ async function run(flags: Flags): Promise<void> {
     stop.abort()
     process.once('SIGINT', () => process.exit(130))
   })
-  await runDiscovery({ settings, version: packageVersion(), jwtRule: process.env.JWT_RULE ?? '', logging }, stop.signal)
+  await runDiscovery({ settings, version: packageVersion(), logging }, stop.signal)
   await logging.flush()
 }

@@ -6,51 +6,41 @@ import {
   createKubernetesTokenAuthenticator,
   createOidcAuthenticator,
   createXfccAuthenticator,
-  parseJwtRule,
   type ReviewToken,
   type TokenReviewStatus,
 } from '../ca/index.ts'
 import type { KubeClient } from '../kube/index.ts'
+import type { AuthenticationSettings } from './authentication-settings.ts'
 import type { RemoteClusters } from './remote-clusters.ts'
-import type { DiscoverySettings } from './settings.ts'
 
-export interface AuthenticationOptions {
-  readonly client: KubeClient
+type ReviewingClient = Pick<KubeClient, 'create'>
+
+export interface AuthenticationOptions extends AuthenticationSettings {
+  readonly client: ReviewingClient
   readonly clusterId: string
   readonly clusterAliases: ReadonlyMap<string, string>
-  readonly remoteClusters: Pick<RemoteClusters, 'ids' | 'clientOf'>
-  readonly audiences: readonly string[]
+  readonly remoteClusters: Pick<RemoteClusters, 'ids'> & {
+    clientOf(id: string): ReviewingClient | undefined
+  }
   readonly trustDomain: () => string
-  /** The text of JWT_RULE; empty for none. */
-  readonly jwtRule: string
-  /** A further issuer of tokens. */
-  readonly tokenIssuer: DiscoverySettings['tokenIssuer']
-  /** Gateways that vouch for their clients by a header; empty for none. */
-  readonly trustedGatewayCidrs: readonly string[]
 }
 
 interface TokenReview extends KubeObject<{ token: string; audiences: readonly string[] }, TokenReviewStatus> {}
 
-/** In the order in which they are tried. Throws for a rule that cannot be read. */
+/** In the order in which they are tried. */
 export function createAuthenticators(options: AuthenticationOptions): readonly Authenticator[] {
-  const { client, clusterId, remoteClusters, audiences, trustDomain, trustedGatewayCidrs } = options
+  const { client, clusterId, remoteClusters, tokenAudiences, tokenRules, trustDomain, trustedGatewayCidrs } = options
   const reviewerOf = (id: string): ReviewToken | undefined => {
     const of = id === clusterId ? client : remoteClusters.clientOf(id)
     return of === undefined ? undefined : (token, wanted) => review(of, token, wanted)
   }
-  const { jwtRule, tokenIssuer } = options
-  const rules = [
-    ...(jwtRule === '' ? [] : [parseJwtRule(jwtRule)]),
-    ...(tokenIssuer === undefined ? [] : [{ issuer: tokenIssuer.issuer, audiences: [tokenIssuer.audience] }]),
-  ]
-  const oidc = rules.map((rule) => createOidcAuthenticator({ rule, trustDomain }))
   const xfcc =
     trustedGatewayCidrs.length === 0
       ? []
       : [createXfccAuthenticator({ trustedCidrs: trustedGatewayCidrs, trustsLoopback: false })]
   return [
     createClientCertificateAuthenticator(),
-    ...oidc,
+    ...tokenRules.map((rule) => createOidcAuthenticator({ rule, trustDomain })),
     createKubernetesTokenAuthenticator({
       clusters: {
         localId: clusterId,
@@ -58,14 +48,18 @@ export function createAuthenticators(options: AuthenticationOptions): readonly A
         remoteIds: () => remoteClusters.ids(),
         reviewerOf,
       },
-      audiences,
+      audiences: tokenAudiences,
       trustDomain,
     }),
     ...xfcc,
   ]
 }
 
-async function review(client: KubeClient, token: string, audiences: readonly string[]): Promise<TokenReviewStatus> {
+async function review(
+  client: ReviewingClient,
+  token: string,
+  audiences: readonly string[],
+): Promise<TokenReviewStatus> {
   const reviewed = await client.create<TokenReview>(resources.tokenReviews, {
     apiVersion: 'authentication.k8s.io/v1',
     kind: 'TokenReview',

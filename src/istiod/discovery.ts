@@ -19,7 +19,6 @@ import type { DiscoverySettings } from './settings.ts'
 export interface DiscoveryProcess {
   readonly settings: DiscoverySettings
   readonly version: string
-  readonly jwtRule: string
   readonly logging: Logging
   /** Told the ports once everything is served. */
   readonly started?: (ports: DiscoveryPorts) => void
@@ -98,7 +97,7 @@ export async function runDiscovery(options: DiscoveryProcess, signal: AbortSigna
     stack.defer(logIndexWarnings(index, log))
     log.info('configuration is read', { server: client.server })
 
-    const served = await serveProxies({ ...shared, jwtRule: options.jwtRule, ca, index, configuration }, stack)
+    const served = await serveProxies({ ...shared, ca, index, configuration }, stack)
     debug = served.debug
     const { others, ...followed } = configuration
     const { registration } = served

@@ -18,8 +18,8 @@ test('its flags are those of the command', () => {
 })
 
 test('its variables are those that are read', () => {
-  const sources = ['src/istiod/settings.ts', 'src/istiod/certificate-settings.ts', 'src/commands/discovery.ts']
-    .map(read)
+  const sources = ['settings.ts', 'authentication-settings.ts', 'certificate-settings.ts']
+    .map((file) => read(`src/istiod/${file}`))
     .join('\n')
   const variables = named(/(?:env\.|read\.\w+\(\s*')([A-Z][A-Z0-9_]+)/g, sources)
   const section = page.slice(page.indexOf('## Environment'), page.indexOf('## Variables without effect'))

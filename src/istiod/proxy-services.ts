@@ -44,8 +44,6 @@ import { createXdsService, workloadTypes } from './xds-service.ts'
 export interface ProxyServicesOptions {
   readonly settings: DiscoverySettings
   readonly version: string
-  /** The text of JWT_RULE; empty for none. */
-  readonly jwtRule: string
   readonly client: KubeClient
   readonly mesh: MeshConfigInForce
   readonly ca: OpenAuthority
@@ -91,15 +89,12 @@ export async function serveProxies(options: ProxyServicesOptions, stack: AsyncDi
     return withForeignPeer(requestOf(call), presented, ownDomains(), foreign.rootsOf)
   }
   const authenticators = createAuthenticators({
+    ...settings.authentication,
     client,
     clusterId: settings.clusterId,
     clusterAliases: settings.clusterAliases,
     remoteClusters,
-    audiences: settings.tokenAudiences,
     trustDomain: () => mesh.current.trustDomain,
-    jwtRule: options.jwtRule,
-    tokenIssuer: settings.tokenIssuer,
-    trustedGatewayCidrs: settings.trustedGatewayCidrs,
   })
   const trust = settings.certificates.isMultiRoot
     ? [stack.use(followMeshTrust({ authority: ca.authority, mesh, log: logging.scope('ca') }))]

@@ -1,4 +1,5 @@
 // Reads flags and environment variables, and says of a wrong one what was expected.
+import { isIP } from 'node:net'
 import { parseGoDuration } from '../util/index.ts'
 
 export class SettingError extends Error {
@@ -28,6 +29,8 @@ export interface SettingReader {
   number(name: string, fallback: number): number
   duration(name: string, fallbackMs: number): number
   list(name: string, fallback: string): readonly string[]
+  /** A CIDR of the family. */
+  prefix(name: string, family: 4 | 6, fallback: string): string
 }
 
 export function booleanFlag(name: string, text: string | undefined, fallback: boolean): boolean {
@@ -50,7 +53,14 @@ export function settingReader(env: Environment): SettingReader {
       return value
     },
     duration: (name, fallbackMs) => duration(name, env[name], fallbackMs),
-    list: (name, fallback) => splitList(env[name] ?? fallback),
+    list: (name, fallback) => splitList(env[name] || fallback),
+    prefix(name, family, fallback) {
+      const text = env[name] || fallback
+      const [address = '', length = '', ...more] = text.split('/')
+      const isPrefix = isIP(address) === family && !address.includes('%') && /^\d{1,3}$/.test(length)
+      if (isPrefix && Number(length) <= (family === 4 ? 32 : 128) && more.length === 0) return text
+      throw new SettingError(`${name}: expected an IPv${family} prefix such as ${fallback}, not "${text}"`)
+    },
   }
 }
 

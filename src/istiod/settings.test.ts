@@ -9,7 +9,7 @@ describe('settings', () => {
     const settings = readSettings({}, {}, 2)
     assert.equal(settings.namespace, 'istio-system')
     assert.equal(settings.secureGrpcAddress, ':15012')
-    assert.deepEqual(settings.tokenAudiences, ['istio-ca'])
+    assert.deepEqual(settings.authentication, { tokenAudiences: ['istio-ca'], tokenRules: [], trustedGatewayCidrs: [] })
     assert.equal(settings.trustedNodeAccounts, '')
     assert.equal(settings.checkNodeIdentity, true)
     assert.equal(settings.debugAuth, true)
@@ -40,10 +40,13 @@ describe('settings', () => {
   })
 
   test('take another issuer of tokens outside a cluster alone', () => {
+    const rules = (env: Record<string, string>) => readSettings({}, env, 1).authentication.tokenRules
     const env = { TOKEN_ISSUER: 'https://issuer', AUDIENCE: 'mesh' }
-    assert.deepEqual(readSettings({}, env, 1).tokenIssuer, { issuer: 'https://issuer', audience: 'mesh' })
-    assert.equal(readSettings({}, { ...env, KUBERNETES_SERVICE_HOST: '10.0.0.1' }, 1).tokenIssuer, undefined)
-    assert.equal(readSettings({}, {}, 1).tokenIssuer, undefined)
+    const rule = { issuer: 'https://issuer', audiences: ['mesh'] }
+    assert.deepEqual(rules(env), [rule])
+    assert.deepEqual(rules({ ...env, KUBERNETES_SERVICE_HOST: '10.0.0.1' }), [])
+    const first = { issuer: 'https://first', audiences: ['a'] }
+    assert.deepEqual(rules({ ...env, JWT_RULE: JSON.stringify(first) }), [first, rule])
   })
 
   for (const [flags, env, message] of [
@@ -60,6 +63,14 @@ describe('settings', () => {
     [{}, { ENABLE_LEADER_ELECTION: 'maybe' }, /ENABLE_LEADER_ELECTION: expected true or false/],
     [{ profile: 'maybe' }, {}, /--profile: expected true or false/],
     [{}, { TOKEN_ISSUER: 'https://issuer' }, /AUDIENCE: expected/],
+    [{}, { JWT_RULE: 'issuer' }, /JWT_RULE: invalid JWT rule: not JSON/],
+    [{}, { JWT_RULE: '{"issuer": "i", "audiences": "a"}' }, /JWT_RULE: invalid JWT rule: audiences: expected a list/],
+    [{}, { TRUSTED_GATEWAY_CIDR: '10.0.0.0/8,gateway' }, /TRUSTED_GATEWAY_CIDR: trusted gateway 'gateway': expected/],
+    [{}, { TOKEN_AUDIENCES: ' , ' }, /TOKEN_AUDIENCES: expected at least one audience/],
+    [{}, { PILOT_IP_AUTOALLOCATE_IPV4_PREFIX: '240.240.0.0' }, /IPV4_PREFIX: expected an IPv4 prefix such as 240/],
+    [{}, { PILOT_IP_AUTOALLOCATE_IPV4_PREFIX: '2001:2::/48' }, /IPV4_PREFIX: expected an IPv4 prefix/],
+    [{}, { PILOT_IP_AUTOALLOCATE_IPV6_PREFIX: '2001:2::/129' }, /IPV6_PREFIX: expected an IPv6 prefix/],
+    [{}, { PILOT_IP_AUTOALLOCATE_IPV6_PREFIX: '2001:2::/4/8' }, /IPV6_PREFIX: expected an IPv6 prefix/],
     [{}, { PILOT_CERT_PROVIDER: 'kubernetes' }, /PILOT_CERT_PROVIDER: expected/],
     [{}, { PILOT_STATUS_MAX_WORKERS: '0' }, /PILOT_STATUS_MAX_WORKERS: expected at least 1/],
     [{}, { ISTIO_GPRC_MAXRECVMSGSIZE: 'big' }, /ISTIO_GPRC_MAXRECVMSGSIZE: expected a whole number/],

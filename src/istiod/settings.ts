@@ -2,6 +2,7 @@
 import { type AmbientSettings, defaultAmbientSettings } from '../discovery/ambient/index.ts'
 import type { ConnectionLimits } from '../grpc/server/index.ts'
 import { riskyKubeconfigOptions } from '../kube/index.ts'
+import { type AuthenticationSettings, readAuthenticationSettings } from './authentication-settings.ts'
 import { type CertificateSettings, readCertificateSettings } from './certificate-settings.ts'
 import { opensslNames } from './cipher-suites.ts'
 import type { KindChoice } from './ignored-kinds.ts'
@@ -84,12 +85,9 @@ export interface DiscoverySettings {
   readonly customHosts: readonly string[]
   /** Where the roots of other trust domains are published. */
   readonly spiffeBundleEndpoints: readonly { readonly trustDomain: string; readonly url: string }[]
-  readonly tokenAudiences: readonly string[]
-  /** Of tokens that are accepted outside Kubernetes; undefined: none are. */
-  readonly tokenIssuer: { readonly issuer: string; readonly audience: string } | undefined
+  readonly authentication: AuthenticationSettings
   /** Who may ask for certificates of the pods of their node: `namespace/account,…`; nobody by default. */
   readonly trustedNodeAccounts: string
-  readonly trustedGatewayCidrs: readonly string[]
   readonly authenticates: { readonly onTls: boolean; readonly onPlaintext: boolean }
   /** Configuration is passed on to control planes of the system namespace alone. */
   readonly restrictsExport: boolean
@@ -190,10 +188,8 @@ export function readSettings(
       connectionAge === undefined ? undefined : duration('--keepaliveMaxServerConnectionAge', connectionAge, 0),
     customHosts: read.list('ISTIOD_CUSTOM_HOST', ''),
     spiffeBundleEndpoints: parseBundleEndpoints(env.SPIFFE_BUNDLE_ENDPOINTS ?? ''),
-    tokenAudiences: read.list('TOKEN_AUDIENCES', 'istio-ca'),
-    tokenIssuer: tokenIssuer(env),
+    authentication: readAuthenticationSettings(env),
     trustedNodeAccounts: env.CA_TRUSTED_NODE_ACCOUNTS ?? '',
-    trustedGatewayCidrs: read.list('TRUSTED_GATEWAY_CIDR', ''),
     authenticates: {
       onTls: read.flag('XDS_AUTH', true),
       onPlaintext: read.flag('XDS_AUTH_PLAINTEXT', false),
@@ -241,8 +237,8 @@ export function readSettings(
       graceMs: read.duration('PILOT_WORKLOAD_ENTRY_GRACE_PERIOD', 10_000),
     },
     addressRanges: {
-      ipv4Prefix: env.PILOT_IP_AUTOALLOCATE_IPV4_PREFIX || '240.240.0.0/16',
-      ipv6Prefix: env.PILOT_IP_AUTOALLOCATE_IPV6_PREFIX || '2001:2::/48',
+      ipv4Prefix: read.prefix('PILOT_IP_AUTOALLOCATE_IPV4_PREFIX', 4, '240.240.0.0/16'),
+      ipv6Prefix: read.prefix('PILOT_IP_AUTOALLOCATE_IPV6_PREFIX', 6, '2001:2::/48'),
     },
     ambient: {
       ...defaultAmbientSettings,
@@ -275,15 +271,6 @@ function allowedKubeconfigOptions(options: readonly string[]): readonly string[]
   throw new SettingError(
     `PILOT_INSECURE_MULTICLUSTER_KUBECONFIG_OPTIONS: expected some of ${riskyKubeconfigOptions.join(', ')}, not "${unknown}"`,
   )
-}
-
-/** In a cluster, its API server reviews tokens: another issuer is for control planes outside of one. */
-function tokenIssuer(env: Readonly<Record<string, string | undefined>>): DiscoverySettings['tokenIssuer'] {
-  const issuer = env.TOKEN_ISSUER ?? ''
-  const audience = env.AUDIENCE ?? ''
-  if (issuer === '' || (env.KUBERNETES_SERVICE_HOST ?? '') !== '') return undefined
-  if (audience === '') throw new SettingError('AUDIENCE: expected the audience of the tokens of TOKEN_ISSUER')
-  return { issuer, audience }
 }
 
 function introspectionAddress({

@@ -42,7 +42,6 @@ export async function startDiscovery(options: {
     {
       settings: readSettings(flags, env, 2),
       version: 'test',
-      jwtRule: '',
       logging: log.logging,
       started: started.resolve,
     },

@@ -1,44 +1,13 @@
 import assert from 'node:assert/strict'
-import { createServer } from 'node:http'
-import type { AddressInfo } from 'node:net'
-import { type TestContext, test } from 'node:test'
-import { type CryptoKey, createLocalJWKSet, exportJWK, generateKeyPair, type JWK, SignJWT } from 'jose'
+import { test } from 'node:test'
+import { createLocalJWKSet, SignJWT } from 'jose'
+import { type IssuerKeys, makeIssuerKeys, signToken, startTokenIssuer } from '../../../test/support/token-issuer.ts'
 import { createOidcAuthenticator, parseJwtRule } from './oidc.ts'
 
 const identity = 'spiffe://td/ns/a/sa/b'
 const subject = 'system:serviceaccount:a:b'
 
-interface SigningKeys {
-  readonly privateKey: CryptoKey
-  readonly jwk: JWK
-}
-
-async function makeKeys(kid?: string): Promise<SigningKeys> {
-  const { publicKey, privateKey } = await generateKeyPair('ES256')
-  return { privateKey, jwk: { ...(await exportJWK(publicKey)), alg: 'ES256', ...(kid === undefined ? {} : { kid }) } }
-}
-
-/** An issuer on loopback that publishes keys, and counts who asks for what. */
-async function issuer(t: TestContext, keys: JWK[]) {
-  const asked: string[] = []
-  const server = createServer((request, response) => {
-    asked.push(request.url ?? '')
-    const address = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
-    const isDiscovery = request.url === '/.well-known/openid-configuration'
-    if (isDiscovery && keys.length === 0) response.writeHead(503).end()
-    else response.end(JSON.stringify(isDiscovery ? { issuer: address, jwks_uri: `${address}/keys` } : { keys }))
-  })
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  t.after(() => server.close())
-  return { address: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, asked }
-}
-
-function sign(iss: string, { privateKey }: SigningKeys, header: { readonly kid?: string } = {}): Promise<string> {
-  return new SignJWT({ iss, aud: 'us', sub: subject })
-    .setProtectedHeader({ alg: 'ES256', ...header })
-    .setExpirationTime('1h')
-    .sign(privateKey)
-}
+const sign = (iss: string, keys: IssuerKeys): Promise<string> => signToken(keys, { iss, aud: 'us', sub: subject })
 
 type Options = Omit<Parameters<typeof createOidcAuthenticator>[0], 'rule' | 'trustDomain'>
 
@@ -51,13 +20,14 @@ function accepting(iss: string, more: object = {}, options: Options = {}) {
   }
 }
 
-test('keys are found by the address that the issuer names, and again when it has new ones', async (t) => {
-  const [first, second] = [await makeKeys('one'), await makeKeys('two')]
+test('keys are found by the address that the issuer names, and again when it has new ones', async () => {
+  const [first, second] = [await makeIssuerKeys('one'), await makeIssuerKeys('two')]
   const published = [first.jwk]
-  const { address } = await issuer(t, published)
+  await using issuer = await startTokenIssuer(published)
+  const { address } = issuer
   const accept = accepting(address)
-  assert.deepEqual(await accept(await sign(address, first, { kid: 'one' })), [identity])
-  const byNext = await sign(address, second, { kid: 'two' })
+  assert.deepEqual(await accept(await sign(address, first)), [identity])
+  const byNext = await sign(address, second)
   await assert.rejects(accept(byNext), { code: 'UNAUTHENTICATED' })
   published.push(second.jwk)
   // A key that is not known is asked for again after a pause.
@@ -67,11 +37,11 @@ test('keys are found by the address that the issuer names, and again when it has
       () => new Promise((resolve) => setTimeout(resolve, 50, false)),
     )
   }
-  await assert.rejects(accept(await sign(address, second, { kid: 'one' })), { code: 'UNAUTHENTICATED' })
+  await assert.rejects(accept(await sign(address, { ...second, jwk: first.jwk })), { code: 'UNAUTHENTICATED' })
 })
 
 test('a token need not say which of several keys has signed it', async () => {
-  const [first, second, other] = [await makeKeys(), await makeKeys(), await makeKeys()]
+  const [first, second, other] = [await makeIssuerKeys(), await makeIssuerKeys(), await makeIssuerKeys()]
   const keys = createLocalJWKSet({ keys: [first.jwk, second.jwk] })
   const accept = accepting('https://i', {}, { keys })
   assert.deepEqual(await accept(await sign('https://i', second)), [identity])
@@ -80,19 +50,20 @@ test('a token need not say which of several keys has signed it', async () => {
   await assert.rejects(accept(await expired.setExpirationTime('-1s').sign(second.privateKey)), { message: /exp/ })
 })
 
-test('who sends tokens cannot have us ask the issuer all the time', async (t) => {
-  const keys = await makeKeys('one')
-  const { address, asked } = await issuer(t, [])
+test('who sends tokens cannot have us ask the issuer all the time', async () => {
+  const keys = await makeIssuerKeys('one')
+  await using issuer = await startTokenIssuer([])
+  const { address, asked } = issuer
   const accept = accepting(address)
   for (const junk of ['junk', 'a.b.c', '..']) await assert.rejects(accept(junk), { code: 'UNAUTHENTICATED' })
   assert.deepEqual(asked, [])
-  const token = await sign(address, keys, { kid: 'one' })
+  const token = await sign(address, keys)
   await Promise.all(Array.from({ length: 50 }, () => assert.rejects(accept(token), { message: /status 503/ })))
   assert.deepEqual(asked, ['/.well-known/openid-configuration'])
 })
 
 test('keys and their address are read over https alone, but on this machine', async () => {
-  const token = await sign('http://issuer.example', await makeKeys())
+  const token = await sign('http://issuer.example', await makeIssuerKeys())
   const refused = { message: /expected an https address of keys/ }
   await assert.rejects(accepting('http://issuer.example')(token), refused)
   await assert.rejects(accepting('http://issuer.example', { jwks_uri: 'http://issuer.example/keys' })(token), refused)
@@ -104,7 +75,7 @@ test('keys and their address are read over https alone, but on this machine', as
 })
 
 test('claims of another form are refused', async () => {
-  const keys = await makeKeys()
+  const keys = await makeIssuerKeys()
   const accept = accepting('https://i', {}, { keys: createLocalJWKSet({ keys: [keys.jwk] }) })
   const later = Math.floor(Date.now() / 1000) + 3600
   const claims = { iss: 'https://i', aud: ['us'], sub: subject, exp: later }
