@@ -3,13 +3,11 @@ import { type IncomingHttpHeaders, request } from 'node:http'
 import { networkInterfaces } from 'node:os'
 import { describe, type TestContext, test } from 'node:test'
 import { type Authenticator, bearerToken } from '../ca/index.ts'
-import { createGraph } from '../collections/index.ts'
-import { createProblemLog } from '../config/index.ts'
-import { createAmbientIndex, createAmbientInputs, defaultAmbientSettings } from '../discovery/ambient/index.ts'
 import type { Connection } from '../xds/index.ts'
 import { debugRoutes } from './debug.ts'
 import { serveHttp } from './http-server.ts'
 import { createProfiler } from './profiling.ts'
+import { debugSourcesOf, proxyOf } from './testing.ts'
 
 /** Bearer tokens are names of namespaces. */
 const authenticator: Authenticator = {
@@ -18,19 +16,6 @@ const authenticator: Authenticator = {
     return { identities: [`spiffe://cluster.local/ns/${bearerToken(request)}/sa/x`], source: 'jwt' }
   },
 }
-
-const proxyOf = (namespace: string, number = 1, identities: readonly string[] = []): Connection => ({
-  id: `web.${namespace}-${number}`,
-  node: { id: 'n', type: 'sidecar', ips: [], proxyId: `web.${namespace}`, namespace, locality: '', metadata: {} },
-  identities,
-  peer: '',
-  connectedAt: new Date(),
-  watches: new Map(),
-  receive: () => {},
-  push: () => {},
-  resend: () => {},
-  close: () => {},
-})
 
 /** On all addresses, so that callers can come from elsewhere. */
 async function serve(
@@ -42,27 +27,13 @@ async function serve(
     connections = [proxyOf('app'), proxyOf('shop')] as readonly Connection[],
   } = {},
 ) {
-  const graph = createGraph({ report: (report) => assert.fail(JSON.stringify(report)) })
-  const inputs = createAmbientInputs(graph)
   const done: string[] = []
   const routes = debugRoutes({
-    sources: {
+    sources: debugSourcesOf({
       connections: () => connections,
-      graph,
-      inputs,
-      others: [],
-      index: createAmbientIndex({ inputs, settings: defaultAmbientSettings }),
-      sources: [],
-      meshConfig: () => ({}),
-      meshNetworks: () => ({}),
-      remoteClusters: () => [],
-      revision: () => ({ revision: 'default', tags: [] }),
-      problems: createProblemLog(),
-      clusterId: 'Kubernetes',
-      version: 'test',
       pushAll: () => void done.push('push'),
       disconnect: isAdmin ? ({ id }) => void done.push(`disconnect ${id}`) : undefined,
-    },
+    }),
     profiler: profiles ? createProfiler() : undefined,
     authenticators: [accounts],
     requireAuthentication: true,

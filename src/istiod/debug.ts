@@ -50,7 +50,7 @@ export type DebugPages = Readonly<Record<string, Page>>
 const mostAsking = 50
 
 const missingProxy = 'You must provide a proxyID in the query string\n'
-export const unknownProxy = 'Proxy not connected to this Pilot instance. It may be connected to another instance.\n'
+const unknownProxy = 'Proxy not connected to this Pilot instance. It may be connected to another instance.\n'
 
 export function debugPages(sources: DebugSources): DebugPages {
   const { connections, graph, index } = sources

@@ -62,11 +62,12 @@ export function statusTypes(options: StatusTypesOptions): readonly OneShotType[]
     return [textResource(path, page(searchParams, caller).body, 'istio.io/debug')]
   }
 
+  /** A proxy that is not connected here, or that the caller may not see, has none. */
   function configDumps(client: XdsClient, names: readonly string[]): readonly EncodedResource[] {
     const caller = callerOf(client, 'config_dump')
     return names.flatMap((proxyID) => {
       const reply = options.pages.config_dump?.(new URLSearchParams({ proxyID }), caller)
-      return reply === undefined ? [] : [textResource(proxyID, reply.body, 'istio.io/debug/config_dump')]
+      return reply?.status !== 200 ? [] : [textResource(proxyID, reply.body, 'istio.io/debug/config_dump')]
     })
   }
 
