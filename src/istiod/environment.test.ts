@@ -26,6 +26,7 @@ const settings: readonly Setting[] = [
     ['n', 'n', 'n'],
   ],
   [{ REVISION: 'canary' }, (s) => s.revision, 'default', 'canary'],
+  [{ K_REVISION: 'istiod-00001' }, (s) => s.warmsUp, false, true],
   [{ CLUSTER_ID: 'c' }, (s) => [s.clusterId, s.ambient.clusterId], ['Kubernetes', 'Kubernetes'], ['c', 'c']],
   [{ SHARED_MESH_CONFIG: 'm' }, (s) => s.sharedMeshConfig, '', 'm'],
   [{ ISTIO_WATCH_NAMESPACE: 'n' }, (s) => s.watchNamespace, '', 'n'],
@@ -153,6 +154,7 @@ const settings: readonly Setting[] = [
   [{ PILOT_CRL_CONFIGMAP: 'lists' }, (s) => s.certificates.crlConfigMap, 'istio-ca-crl', 'lists'],
   [{ PILOT_ENABLE_CA_CRL: 'false' }, (s) => s.certificates.distributesCrl, true, false],
   [{ ENABLE_LEADER_ELECTION: 'false' }, (s) => s.leaderElection, true, false],
+  [{ PILOT_STATUS_MAX_WORKERS: '3' }, (s) => s.statusWriters, 10, 3],
   [{ AMBIENT_ENABLE_STATUS: 'false' }, (s) => s.writeStatus, true, false],
   [{ PILOT_ENABLE_IP_AUTOALLOCATE: 'false' }, (s) => s.ambient.allocateAddresses, true, false],
   [
@@ -192,7 +194,7 @@ for (const [env, read, otherwise, then] of settings) {
 test('no variable of the operator’s page is left out', () => {
   const page = readFileSync(join(import.meta.dirname, '../../docs/control-plane.md'), 'utf8')
   const rows = page
-    .slice(page.indexOf('## Environment'), page.indexOf('## Where configuration'))
+    .slice(page.indexOf('## Environment'), page.indexOf('## Variables without effect'))
     .matchAll(/^\| (`.*?) \|/gm)
   const documented = [...rows].flatMap(([, names = '']) =>
     names

@@ -20,8 +20,6 @@ describe('settings', () => {
     assert.equal(settings.streamsPerSecond, 25)
     assert.equal(settings.warmsUp, false)
     assert.equal(settings.statusWriters, 10)
-    assert.equal(readSettings({}, { PILOT_STATUS_MAX_WORKERS: '3' }, 2).statusWriters, 3)
-    assert.equal(readSettings({}, { K_REVISION: 'istiod-00001' }, 2).warmsUp, true)
   })
 
   test('come from flags before the environment', () => {
