@@ -8,7 +8,14 @@ import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { type BenchApi, startBenchApi } from './control-plane/api-server.ts'
 import type { Order, Told } from './control-plane/node-proxies.ts'
-import { type MeshSize, meshObjects, namespaceOf, onePolicy, podObject, strictMesh } from './control-plane/objects.ts'
+import {
+  type MeshSize,
+  meshObjects,
+  namespaceOf,
+  podObject,
+  policyObject,
+  strictMesh,
+} from './control-plane/objects.ts'
 
 type Row = Record<string, number | string>
 
@@ -17,9 +24,12 @@ interface Scene {
   readonly mesh: MeshSize
   readonly proxies: number
   readonly churn: number
+  /** Of pods. */
+  readonly changesPerSecond: number
 }
 
-const changesPerSecond = 100
+const policies = 50
+const policiesPerSecond = 10
 const program = join(import.meta.dirname, '../src/commands/main.ts')
 
 const scenes: readonly Scene[] = [
@@ -28,17 +38,26 @@ const scenes: readonly Scene[] = [
     mesh: { services: 1_000, pods: 10_000, nodes: 200 },
     proxies: 200,
     churn: 2_000,
+    changesPerSecond: 100,
   },
   {
     name: '100,000 pods, 10 proxies',
     mesh: { services: 10_000, pods: 100_000, nodes: 2_000 },
     proxies: 10,
     churn: 2_000,
+    changesPerSecond: 100,
+  },
+  {
+    name: '2,000 pods, 1,000 proxies',
+    mesh: { services: 200, pods: 2_000, nodes: 1_000 },
+    proxies: 1_000,
+    churn: 100,
+    changesPerSecond: 5,
   },
 ]
 
-/** Two rows a scene: the state at rest, and the changes. `only` picks scenes by their place. */
-export async function run(only: readonly number[] = [0, 1]): Promise<Row[]> {
+/** Three rows a scene: the state at rest, connections made again, and the changes. `only` picks scenes by their place. */
+export async function run(only: readonly number[] = [0, 1, 2]): Promise<Row[]> {
   const rows: Row[] = []
   for (const [at, scene] of scenes.entries()) if (only.includes(at)) rows.push(...(await play(scene)))
   return rows
@@ -59,15 +78,20 @@ async function play(scene: Scene): Promise<Row[]> {
   const step = Math.max(1, Math.floor(mesh.pods / churn))
   const podNames = new Map<string, number>()
   for (let nth = 0; nth < churn; nth += 1) podNames.set(resourceOfPod(nth * step, mesh), nth * step)
-  const pods = await proxies.timeChanges([...podNames.keys()], (name) =>
+  const reconnected = await proxies.reconnect()
+  const rejoined = plane.usage()
+  const pods = await proxies.timeChanges([...podNames.keys()], scene.changesPerSecond, (name) =>
     api.put(podObject(podNames.get(name) ?? 0, mesh, 1)),
   )
   const churned = plane.usage()
-  const [policy] = (await proxies.timeChanges(['team-0/allow-front'], () => api.put(onePolicy()))).ms
+  const policyNames = new Map(Array.from({ length: policies }, (_, nth) => [`team-0/allow-${nth}`, nth]))
+  const policy = await proxies.timeChanges([...policyNames.keys()], policiesPerSecond, (name) =>
+    api.put(policyObject(policyNames.get(name) ?? 0)),
+  )
   const strictName = 'istio-system/istio_converted_static_strict'
   const stalls = plane.watchStalls()
   const lastPod = resourceOfPod(mesh.pods - 1, mesh)
-  const strict = await proxies.timeChanges([strictName, lastPod], (name) => {
+  const strict = await proxies.timeChanges([strictName, lastPod], 100, (name) => {
     if (name === strictName) api.put(strictMesh())
   })
   const longestStall = await stalls()
@@ -84,12 +108,20 @@ async function play(scene: Scene): Promise<Row[]> {
       'MB a client': round(connected.bytes / scene.proxies / 1e6, 2),
     },
     {
+      benchmark: `control plane: ${scene.name}: all connect again, holding everything`,
+      'all clients ms': round(reconnected.ms),
+      'cpu ms a client': round((rejoined.cpuMs - synced.cpuMs) / scene.proxies, 2),
+      resources: reconnected.resources,
+      'bytes a client': round(reconnected.bytes / scene.proxies),
+    },
+    {
       benchmark: `control plane: ${scene.name}: changes`,
       'pod p50 ms': round(quantile(pods.ms, 0.5)),
       'pod p99 ms': round(quantile(pods.ms, 0.99)),
-      'cpu ms/pod': round((churned.cpuMs - synced.cpuMs) / churn, 2),
+      'cpu ms/pod': round((churned.cpuMs - rejoined.cpuMs) / churn, 2),
       'bytes/pod/proxy': round(pods.bytes / churn / scene.proxies),
-      'policy ms': round(policy ?? 0, 1),
+      'policy p50 ms': round(quantile(policy.ms, 0.5)),
+      'policy p99 ms': round(quantile(policy.ms, 0.99)),
       'STRICT ms': round(Math.max(...strict.ms)),
       'longest stall ms': round(longestStall),
       'peak RSS MB': end.peakMb,
@@ -193,8 +225,12 @@ function startProxies() {
       order({ kind: 'connect', count, address, roots })
       return await next('connected')
     },
-    /** Makes the changes at their rate; the times from each to the last acknowledgement of its resource. */
-    async timeChanges(names: readonly string[], change: (name: string) => void) {
+    async reconnect() {
+      order({ kind: 'reconnect' })
+      return await next('reconnected')
+    },
+    /** Makes the changes at a rate a second; the times from each to the last acknowledgement of its resource. */
+    async timeChanges(names: readonly string[], rate: number, change: (name: string) => void) {
       const madeAt = new Map<string, bigint>()
       const ms: number[] = []
       let bytes = 0
@@ -211,7 +247,7 @@ function startProxies() {
       const bytesBefore = bytesSeen
       const started = performance.now()
       for (const [nth, name] of names.entries()) {
-        const due = started + (nth * 1000) / changesPerSecond
+        const due = started + (nth * 1000) / rate
         const early = due - performance.now()
         if (early > 1) await sleep(early)
         madeAt.set(name, process.hrtime.bigint())

@@ -8,6 +8,8 @@ import { deltaMethod } from '../../src/xds/client/stream.ts'
 
 export type Order =
   | { readonly kind: 'connect'; readonly count: number; readonly address: string; readonly roots: string }
+  /** All connections are cut at once, and made again by proxies that tell what they hold. */
+  | { readonly kind: 'reconnect' }
   /** Tell when a resource of this name has been acknowledged by everyone. */
   | { readonly kind: 'await'; readonly names: readonly string[] }
   | { readonly kind: 'end' }
@@ -20,6 +22,7 @@ export type Told =
       readonly resources: number
       readonly bytes: number
     }
+  | { readonly kind: 'reconnected'; readonly ms: number; readonly resources: number; readonly bytes: number }
   | { readonly kind: 'acknowledged'; readonly name: string; readonly at: bigint; readonly bytes: number }
 
 type Stream = ClientDuplexStream<Buffer, Response>
@@ -27,26 +30,58 @@ type Stream = ClientDuplexStream<Buffer, Response>
 interface Response {
   readonly typeUrl: string
   readonly nonce: string
-  readonly names: readonly string[]
+  readonly resources: readonly Resource[]
   readonly bytes: number
+}
+
+interface Resource {
+  readonly name: string
+  readonly version: string
+}
+
+interface Plane {
+  readonly address: string
+  readonly channel: ChannelCredentials
 }
 
 const types = ['type.googleapis.com/istio.workload.Address', 'type.googleapis.com/istio.security.Authorization']
 const waiting = new Map<string, number>()
 const clients: Client[] = []
+/** What every proxy holds: the versions of what the first of them got, by type. */
+const held = new Map(types.map((type) => [type, new Map<string, string>()]))
+let plane: Plane | undefined
 let bytes = 0
 
 async function connectAll({ count, address, roots }: Extract<Order, { kind: 'connect' }>): Promise<void> {
-  const channel = credentials.createSsl(Buffer.from(roots))
-  const first = await connectOne(0, address, channel)
+  plane = { address, channel: credentials.createSsl(Buffer.from(roots)) }
+  const to = plane
+  const first = await connectOne(0, to)
   const started = performance.now()
-  const rest = await Promise.all(Array.from({ length: count - 1 }, (_, at) => connectOne(at + 1, address, channel)))
+  const rest = await Promise.all(Array.from({ length: count - 1 }, (_, at) => connectOne(at + 1, to)))
   const lastSyncMs = rest.length === 0 ? first.ms : performance.now() - started
   tell({ kind: 'connected', firstSyncMs: first.ms, lastSyncMs, resources: first.resources, bytes })
   bytes = 0
 }
 
-function connectOne(at: number, address: string, channel: ChannelCredentials) {
+async function reconnectAll(): Promise<void> {
+  if (plane === undefined) throw new Error('nobody is connected')
+  const to = plane
+  const count = clients.length
+  for (const client of clients.splice(0)) client.close()
+  const versions = new Map(types.map((type) => [type, Object.fromEntries(held.get(type) ?? [])]))
+  bytes = 0
+  const started = performance.now()
+  const all = await Promise.all(Array.from({ length: count }, (_, at) => connectOne(at, to, versions)))
+  const resources = all.reduce((sum, one) => sum + one.resources, 0)
+  tell({ kind: 'reconnected', ms: performance.now() - started, resources, bytes })
+  bytes = 0
+}
+
+function connectOne(
+  at: number,
+  { address, channel }: Plane,
+  versions?: ReadonlyMap<string, Readonly<Record<string, string>>>,
+) {
   const client = new Client(address, channel, {
     'grpc.max_receive_message_length': 200 * 1024 * 1024,
     'grpc.use_local_subchannel_pool': 1,
@@ -65,16 +100,21 @@ function connectOne(at: number, address: string, channel: ChannelCredentials) {
     stream.write(encoded({ typeUrl: response.typeUrl, responseNonce: response.nonce }))
     bytes += response.bytes
     seen.add(response.typeUrl)
-    if (seen.size <= types.length) resources += response.names.length
+    if (seen.size <= types.length) resources += response.resources.length
     if (seen.size === types.length) synced.resolve({ ms: performance.now() - started, resources })
-    for (const name of response.names) acknowledged(name)
+    for (const { name, version } of response.resources) {
+      if (at === 0) held.get(response.typeUrl)?.set(name, version)
+      acknowledged(name)
+    }
   })
   stream.on('error', (error) => synced.reject(error))
   const node = {
     id: `ztunnel~10.0.0.1~ztunnel-${at}.istio-system~istio-system.svc.cluster.local`,
     metadata: { NODE_NAME: `node-${at}`, NAMESPACE: 'istio-system' },
   }
-  for (const typeUrl of types) stream.write(encoded({ typeUrl, node }))
+  for (const typeUrl of types) {
+    stream.write(encoded({ typeUrl, node, initialResourceVersions: { ...versions?.get(typeUrl) } }))
+  }
   return synced.promise
 }
 
@@ -100,38 +140,47 @@ function read(message: Buffer): Response {
   const reader = new BinaryReader(message)
   let typeUrl = ''
   let nonce = ''
-  const names: string[] = []
+  const resources: Resource[] = []
   while (reader.pos < reader.len) {
     const [field, wire] = reader.tag()
     if (field === 4) typeUrl = reader.string()
     else if (field === 5) nonce = reader.string()
-    else if (field === 2) names.push(nameOf(reader.bytes()))
+    else if (field === 2) resources.push(resourceOf(reader.bytes()))
     else reader.skip(wire, field)
   }
-  return { typeUrl, nonce, names, bytes: message.byteLength }
+  return { typeUrl, nonce, resources, bytes: message.byteLength }
 }
 
-function nameOf(resource: Uint8Array): string {
+/** The body comes last and is not looked at. */
+function resourceOf(resource: Uint8Array): Resource {
   const reader = new BinaryReader(resource)
-  while (reader.pos < reader.len) {
+  let name = ''
+  let version = ''
+  while (reader.pos < reader.len && (name === '' || version === '')) {
     const [field, wire] = reader.tag()
-    if (field === 3) return reader.string()
-    reader.skip(wire, field)
+    if (field === 3) name = reader.string()
+    else if (field === 1) version = reader.string()
+    else reader.skip(wire, field)
   }
-  return ''
+  return { name, version }
 }
 
 function tell(told: Told): void {
   process.send?.(told)
 }
 
+function fail(error: unknown): void {
+  process.stderr.write(`${error}\n`)
+  process.exit(1)
+}
+
 process.on('message', (order: Order) => {
   switch (order.kind) {
     case 'connect':
-      connectAll(order).catch((error: unknown) => {
-        process.stderr.write(`${error}\n`)
-        process.exit(1)
-      })
+      connectAll(order).catch(fail)
+      return
+    case 'reconnect':
+      reconnectAll().catch(fail)
       return
     case 'await':
       for (const name of order.names) waiting.set(name, clients.length)

@@ -181,11 +181,11 @@ export function strictMesh(): KubeObject {
   }
 }
 
-export function onePolicy(): KubeObject {
+export function policyObject(nth: number): KubeObject {
   return {
     apiVersion: 'security.istio.io/v1',
     kind: 'AuthorizationPolicy',
-    metadata: { name: 'allow-front', namespace: 'team-0', uid: 'allow-front' },
+    metadata: { name: `allow-${nth}`, namespace: 'team-0', uid: `allow-${nth}` },
     spec: { rules: [{ from: [{ source: { namespaces: ['team-1'] } }] }] },
   }
 }
