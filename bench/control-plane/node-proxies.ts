@@ -1,8 +1,9 @@
 // A process of simulated node proxies: real incremental xDS streams over TLS, that acknowledge what they get and keep only counts.
 // Talks to its parent in messages: see Order and Told.
+import { setTimeout as sleep } from 'node:timers/promises'
 import { create, toBinary } from '@bufbuild/protobuf'
 import { BinaryReader } from '@bufbuild/protobuf/wire'
-import { type ChannelCredentials, Client, type ClientDuplexStream, credentials, Metadata } from '@grpc/grpc-js'
+import { type ChannelCredentials, Client, type ClientDuplexStream, credentials, Metadata, status } from '@grpc/grpc-js'
 import { discovery } from '../../src/proto/index.ts'
 import { deltaMethod } from '../../src/xds/client/stream.ts'
 
@@ -39,6 +40,14 @@ interface Resource {
   readonly version: string
 }
 
+/** By type and name. */
+type Versions = ReadonlyMap<string, Readonly<Record<string, string>>>
+
+interface Synced {
+  readonly ms: number
+  readonly resources: number
+}
+
 interface Plane {
   readonly address: string
   readonly channel: ChannelCredentials
@@ -55,9 +64,9 @@ let bytes = 0
 async function connectAll({ count, address, roots }: Extract<Order, { kind: 'connect' }>): Promise<void> {
   plane = { address, channel: credentials.createSsl(Buffer.from(roots)) }
   const to = plane
-  const first = await connectOne(0, to)
+  const first = await connectWhenTaken(0, to)
   const started = performance.now()
-  const rest = await Promise.all(Array.from({ length: count - 1 }, (_, at) => connectOne(at + 1, to)))
+  const rest = await Promise.all(Array.from({ length: count - 1 }, (_, at) => connectWhenTaken(at + 1, to)))
   const lastSyncMs = rest.length === 0 ? first.ms : performance.now() - started
   tell({ kind: 'connected', firstSyncMs: first.ms, lastSyncMs, resources: first.resources, bytes })
   bytes = 0
@@ -71,28 +80,35 @@ async function reconnectAll(): Promise<void> {
   const versions = new Map(types.map((type) => [type, Object.fromEntries(held.get(type) ?? [])]))
   bytes = 0
   const started = performance.now()
-  const all = await Promise.all(Array.from({ length: count }, (_, at) => connectOne(at, to, versions)))
+  const all = await Promise.all(Array.from({ length: count }, (_, at) => connectWhenTaken(at, to, versions)))
   const resources = all.reduce((sum, one) => sum + one.resources, 0)
   tell({ kind: 'reconnected', ms: performance.now() - started, resources, bytes })
   bytes = 0
 }
 
-function connectOne(
-  at: number,
-  { address, channel }: Plane,
-  versions?: ReadonlyMap<string, Readonly<Record<string, string>>>,
-) {
+/** When many come at once some are told to come again. */
+async function connectWhenTaken(at: number, to: Plane, versions?: Versions): Promise<Synced> {
+  for (;;) {
+    try {
+      return await connectOne(at, to, versions)
+    } catch (error) {
+      if ((error as { code?: unknown }).code !== status.RESOURCE_EXHAUSTED) throw error
+      await sleep(100 + Math.random() * 400)
+    }
+  }
+}
+
+function connectOne(at: number, { address, channel }: Plane, versions?: Versions): Promise<Synced> {
   const client = new Client(address, channel, {
     'grpc.max_receive_message_length': 200 * 1024 * 1024,
     'grpc.use_local_subchannel_pool': 1,
     'grpc.ssl_target_name_override': 'istiod.istio-system.svc',
     'grpc.default_authority': 'istiod.istio-system.svc',
   })
-  clients.push(client)
   const metadata = new Metadata()
   metadata.set('authorization', 'Bearer bench')
   const started = performance.now()
-  const synced = Promise.withResolvers<{ ms: number; resources: number }>()
+  const synced = Promise.withResolvers<Synced>()
   const stream: Stream = client.makeBidiStreamRequest(deltaMethod, (request: Buffer) => request, read, metadata)
   const seen = new Set<string>()
   let resources = 0
@@ -107,7 +123,10 @@ function connectOne(
       acknowledged(name)
     }
   })
-  stream.on('error', (error) => synced.reject(error))
+  stream.on('error', (error) => {
+    client.close()
+    synced.reject(error)
+  })
   const node = {
     id: `ztunnel~10.0.0.1~ztunnel-${at}.istio-system~istio-system.svc.cluster.local`,
     metadata: { NODE_NAME: `node-${at}`, NAMESPACE: 'istio-system' },
@@ -115,7 +134,10 @@ function connectOne(
   for (const typeUrl of types) {
     stream.write(encoded({ typeUrl, node, initialResourceVersions: { ...versions?.get(typeUrl) } }))
   }
-  return synced.promise
+  return synced.promise.then((one) => {
+    clients.push(client)
+    return one
+  })
 }
 
 function acknowledged(name: string): void {
