@@ -77,6 +77,20 @@ test('a change touches exactly what can differ', () => {
   assert.deepEqual(mesh.reports, [])
 })
 
+test('a service that goes through another waypoint is told alone, however many members it has', () => {
+  const { apply, touched } = createTestMesh()
+  const through = (waypoint: string) =>
+    make.service('ns1/svc', '10.1.0.1', { app: 'a' }, { labels: { 'istio.io/use-waypoint': waypoint } })
+  const pods = Array.from({ length: 50 }, (_, at) => make.pod(`ns1/p${at}`, `10.0.0.${at}`, { app: 'a' }))
+  const waypoint = (name: string) =>
+    make.gateway(`ns1/${name}`, {}, {}, [{ type: 'Hostname', value: `${name}.example.com` }])
+  apply(waypoint('one'), waypoint('two'), through('one'), ...pods)
+  assert.deepEqual(
+    touched(() => apply(through('two'))),
+    ['ns1/svc.ns1.svc.cluster.local'],
+  )
+})
+
 test('a waypoint without address changes nothing; once it has one, all that is bound changes in one wave', () => {
   const { apply, touched, index } = createTestMesh()
   const labels = { 'istio.io/use-waypoint': 'wp' }
