@@ -26,6 +26,7 @@ const clientConfigType = 'type.googleapis.com/envoy.service.status.v3.ClientConf
 export function statusTypes(options: StatusTypesOptions): readonly OneShotType[] {
   const synced = (typeUrl: string): OneShotType => ({
     typeUrl,
+    isOfClients: true,
     answer: (client) => shownTo(client).map((connection) => clientConfig(connection)),
   })
 
@@ -78,6 +79,7 @@ export function statusTypes(options: StatusTypesOptions): readonly OneShotType[]
     { typeUrl: 'istio.io/debug/config_dump', answer: configDumps },
     {
       typeUrl: 'istio.io/connections',
+      isOfClients: true,
       answer: (client) => shownTo(client).map((connection) => nodeResource(connection)),
     },
   ]

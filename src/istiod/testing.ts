@@ -17,6 +17,7 @@ export const proxyOf = (namespace: string, number = 1, identities: readonly stri
   receive: () => {},
   push: () => {},
   resend: () => {},
+  recall: () => {},
   close: () => {},
 })
 

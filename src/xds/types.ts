@@ -25,6 +25,8 @@ export interface XdsClient {
 /** A type that is asked and answered once: nothing is watched. */
 export interface OneShotType {
   readonly typeUrl: string
+  /** It tells of the clients, whatever names are asked for: who has asked is told again when clients come or go. */
+  readonly isOfClients?: boolean
   /** Throws a StreamError to end the stream. */
   answer(client: XdsClient, names: readonly string[]): readonly EncodedResource[]
 }

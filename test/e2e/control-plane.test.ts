@@ -99,6 +99,54 @@ describe('the control plane', { timeout: 60_000 }, () => {
     await proxy[Symbol.asyncDispose]()
   })
 
+  test('tells tools that ask for its clients when they come and go', async () => {
+    const tls = { roots, token }
+    // All of them say to be the same node proxy, and only others are looked for.
+    const envoyTypes = 'type.googleapis.com/envoy'
+    const tools = [
+      { typeUrl: 'istio.io/connections', bodyType: `${envoyTypes}.config.core.v3.Node` },
+      { typeUrl: 'istio.io/debug/syncz', bodyType: `${envoyTypes}.service.status.v3.ClientConfig` },
+    ].map((type) => observeXds(plane.grpc, { tls, types: [type] }))
+    for (const tool of tools) await tool.client.synced
+    const [connections, states] = tools
+    assert.ok(connections && states)
+    await connections.until(() => connections.held.size === 2)
+    const before = new Set(connections.held.keys())
+    states.takeReceived()
+    const proxy = observeXds(plane.grpc, { tls })
+    await connections.until(() => connections.held.size === 3)
+    const [added = ''] = [...connections.held.keys()].filter((id) => !before.has(id))
+    assert.match(added, /^zt\.istio-system-\d+$/)
+    await states.until(() => states.takeReceived().length > 0)
+    await proxy[Symbol.asyncDispose]()
+    await connections.until(() => connections.removed.has(added))
+    assert.deepEqual(new Set(connections.held.keys()), before)
+    for (const tool of tools) await tool[Symbol.asyncDispose]()
+  })
+
+  test('puts no root into namespaces that no workload is in', async () => {
+    const { client } = plane
+    const systems = ['kube-node-lease', 'kube-public', 'kube-system', 'local-path-storage']
+    const present = new Set((await client.list(resources.namespaces)).items.map(({ metadata }) => metadata.name))
+    for (const name of systems) if (!present.has(name)) await client.create(resources.namespaces, namespaceNamed(name))
+    await using configMaps = client.informer(resources.configMaps, {
+      fieldSelector: 'metadata.name=istio-ca-root-cert',
+    })
+    const written = new Promise<void>((resolve) => {
+      configMaps.subscribe((changes) => {
+        if (changes.some(({ object }) => object.metadata.namespace === 'after-them')) resolve()
+      })
+    })
+    // Namespaces are looked at one after the other.
+    await client.create(resources.namespaces, namespaceNamed('after-them'))
+    await written
+    const having = configMaps.list().map(({ metadata }) => metadata.namespace ?? '')
+    assert.deepEqual(
+      systems.filter((name) => having.includes(name)),
+      ['kube-system'],
+    )
+  })
+
   test('puts the root into every namespace, also a new one, and again when it is deleted', async () => {
     const { client } = plane
     await client.create(resources.namespaces, namespaceNamed('later'))

@@ -24,15 +24,15 @@ export interface XdsObserver extends AsyncDisposable {
   until(holds: () => boolean, withinMs?: number): Promise<void>
 }
 
+export interface ObserverOptions extends Pick<DeltaClientOptions, 'times'> {
+  readonly tls?: { readonly roots: string; readonly token: string }
+  /** By default those of node proxies. */
+  readonly types?: DeltaClientOptions['types']
+}
+
 /** With roots and a token over TLS as the node proxy of `node1`; without, in plain text. */
-export function observeXds(
-  port: number,
-  options: { readonly tls?: { readonly roots: string; readonly token: string } } & Pick<
-    DeltaClientOptions,
-    'times'
-  > = {},
-): XdsObserver {
-  const { tls, times } = options
+export function observeXds(port: number, options: ObserverOptions = {}): XdsObserver {
+  const { tls, times, types = [{ typeUrl: authorization }, { typeUrl: address }] } = options
   const held = new Map<string, Held>()
   const everRemoved = new Set<string>()
   const looks = new Set<() => void>()
@@ -51,7 +51,7 @@ export function observeXds(
       id: 'ztunnel~127.0.0.1~zt.istio-system~istio-system.svc.cluster.local',
       metadata: { NODE_NAME: 'node1', NAMESPACE: 'istio-system' },
     },
-    types: [{ typeUrl: authorization }, { typeUrl: address }],
+    types,
     log: { ...silent, log: (_level, _message, fields) => refused.resolve(String(fields?.reason)) },
     ...(times === undefined ? {} : { times }),
     onUpdate({ resources, removed }) {

@@ -1,24 +1,16 @@
 // One stream: requests and pushes in one sequence, at most one message on the way, and no more memory than changed names for a client that doesn't read.
 import { randomUUID } from 'node:crypto'
 import type { Scope } from '../../observability/index.ts'
-import type { OneShotType, ResourceSource, XdsClient } from '../types.ts'
+import type { OneShotType, XdsClient } from '../types.ts'
 import { stepDelta } from './delta.ts'
 import { type ProxyNode, textOf } from './node.ts'
+import { createOneShots } from './one-shots.ts'
 import type { Outlet } from './outlet.ts'
 import type { Wave } from './push-lane.ts'
 import { mostNameBytes, nameOverheadBytes, type Request, tooManyNames } from './request.ts'
 import type { SendBudget } from './send-budget.ts'
 import { sotwContent, sotwPush, stepSotw } from './sotw.ts'
-import {
-  type Content,
-  createWatch,
-  hasPending,
-  noteChanges,
-  type ServedType,
-  takeLater,
-  takePending,
-  type Watch,
-} from './watch.ts'
+import { type Content, hasPending, noteChanges, type ServedType, takeLater, takePending, type Watch } from './watch.ts'
 import { deltaResource, deltaResponse, type Envelope, removedResource, sotwResource, sotwResponse } from './wire.ts'
 import { deltaContent } from './wire-content.ts'
 
@@ -70,6 +62,8 @@ export interface Connection {
   push(wave: Wave, since?: number): void
   /** Sends again all that is watched, one message a type. */
   resend(): void
+  /** Clients have come or gone: tells it again where this client has asked who they are. */
+  recall(): void
   close(): void
 }
 
@@ -88,6 +82,7 @@ export function createConnection(options: ConnectionOptions): Connection {
   const client: XdsClient = { nodeId: node.id, metadata: node.metadata, identities: options.ownIdentities }
   const byUrl = new Map(types.map((type, order) => [type.source.typeUrl, { type, order }]))
   const watches = new Map<string, Watch>()
+  const oneShots = createOneShots(client)
   const waiting: Request[] = []
   let waitingBytes = 0
   /** Requests are held back until there is room for them. */
@@ -109,7 +104,7 @@ export function createConnection(options: ConnectionOptions): Connection {
     soon = undefined
     try {
       while (!sending && !closed) {
-        const next = nextAnswer() ?? nextFollow() ?? nextPush()
+        const next = nextAnswer() ?? nextFollow() ?? nextPush() ?? oneShots.next()
         if (next === undefined) return
         send(next)
       }
@@ -151,11 +146,11 @@ export function createConnection(options: ConnectionOptions): Connection {
   function stepOf(request: Request): Outgoing | undefined {
     const { typeUrl } = request.message
     const oneShot = options.oneShots.get(typeUrl)
-    if (oneShot !== undefined) return answerOnce(oneShot, request)
+    if (oneShot !== undefined) return oneShots.answer(oneShot, request)
     const type = byUrl.get(typeUrl)?.type
     if (type === undefined) {
       const other = options.otherType?.(client, typeUrl)
-      if (other !== undefined) return answerOnce(other, request)
+      if (other !== undefined) return oneShots.answer(other, request)
       log.debug('a type that is not served was asked for', { client: options.id, type: typeUrl })
       return undefined
     }
@@ -200,14 +195,6 @@ export function createConnection(options: ConnectionOptions): Connection {
     for (const { names } of watches.values()) nameBytes += sizeOfNames(names)
     if (nameBytes <= mostNameBytes) return
     throw tooManyNames()
-  }
-
-  function answerOnce(type: OneShotType, { kind, message }: Request): Outgoing | undefined {
-    // An acknowledgement asks for nothing.
-    if (message.responseNonce !== '') return undefined
-    const resources = type.answer(client, kind === 'delta' ? message.resourceNamesSubscribe : message.resourceNames)
-    const watch = createWatch({ source: nothing(type.typeUrl), isWildcard: true }, true, [])
-    return { watch, content: () => ({ resources, removed: [] }) }
   }
 
   function afterAnswer(type: ServedType): void {
@@ -345,6 +332,10 @@ export function createConnection(options: ConnectionOptions): Connection {
       follow.splice(0, follow.length, ...types.map(({ source }) => source.typeUrl).filter((url) => watches.has(url)))
       pump()
     },
+    recall() {
+      oneShots.recall()
+      pump()
+    },
     close() {
       closed = true
       clearTimeout(soon)
@@ -358,11 +349,6 @@ function sizeOfNames(names: Iterable<string>): number {
   let bytes = 0
   for (const name of names) bytes += name.length + nameOverheadBytes
   return bytes
-}
-
-/** What a watch of nothing stands on. */
-function nothing(typeUrl: string): ResourceSource {
-  return { typeUrl, synced: true, list: () => [], get: () => undefined, subscribe: () => () => {} }
 }
 
 interface Outgoing {

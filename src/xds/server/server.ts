@@ -70,6 +70,9 @@ export interface XdsServer {
   close(): void
 }
 
+/** So long clients that come and go wait for others, until those who have asked for them are told. */
+const recallMs = 100
+
 /** Each may be a question to an API server. */
 const mostAuthenticating = 500
 
@@ -94,6 +97,7 @@ export function createXdsServer(options: XdsServerOptions): XdsServer {
   let versions = 0
   let ids = 0
   let closed = false
+  let recalling: NodeJS.Timeout | undefined
 
   const lane = createPushLane(
     options.quietTimes ?? { afterMs: 10, maxMs: 100 },
@@ -169,6 +173,7 @@ export function createXdsServer(options: XdsServerOptions): XdsServer {
       metrics.clientRemoved()
       attendance.end()
       connection.close()
+      clientsChanged()
       log.info('client disconnected', { client: connection.id })
     }
     if (call.cancelled || call.destroyed) end()
@@ -217,8 +222,17 @@ export function createXdsServer(options: XdsServerOptions): XdsServer {
     })
     connections.set(connection, outlet)
     metrics.clientAdded()
+    clientsChanged()
     log.info('client connected', { client: connection.id, peer: connection.peer })
     return connection
+  }
+
+  function clientsChanged(): void {
+    if (closed) return
+    recalling ??= setTimeout(() => {
+      recalling = undefined
+      for (const connection of connections.keys()) connection.recall()
+    }, recallMs).unref()
   }
 
   function nextVersion(): string {
@@ -256,6 +270,7 @@ export function createXdsServer(options: XdsServerOptions): XdsServer {
     },
     close() {
       closed = true
+      clearTimeout(recalling)
       for (const unsubscribe of subscriptions) unsubscribe()
       lane.close()
       fanOut.close()
