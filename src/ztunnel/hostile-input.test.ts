@@ -343,7 +343,7 @@ test('settings: whatever they are, the start succeeds or names what is wrong', (
   fc.assert(
     fc.property(fc.dictionary(fc.constantFrom(...names), value, { maxKeys: 3 }), (env) => {
       try {
-        const config = loadConfig({ env, machineCpus: 4, readFile: () => undefined })
+        const config = loadConfig({ env, machineCpus: 4, knowsKeyExchange: () => true, readFile: () => undefined })
         assert.ok(config.workerThreads >= 1 && config.drainDeadlineMs > 0)
       } catch (error) {
         assert.ok(error instanceof ConfigError, error instanceof Error ? error.stack : String(error))

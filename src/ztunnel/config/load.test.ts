@@ -1,11 +1,12 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { dumpConfig } from './dump.ts'
-import { loadConfig } from './load.ts'
+import { postQuantumGroup } from './key-exchange.ts'
+import { loadConfig, processInputs } from './load.ts'
 import { parseDurationMs } from './variables.ts'
 
 const load = (env: Record<string, string>, files: Record<string, string> = {}) =>
-  loadConfig({ env, machineCpus: 4, readFile: (path) => files[path] })
+  loadConfig({ env, machineCpus: 4, knowsKeyExchange: () => true, readFile: (path) => files[path] })
 
 test('durations are numbers with units, or bare seconds', () => {
   assert.deepEqual(
@@ -96,4 +97,30 @@ test('a window of connections that few tunnels can fill is warned of', () => {
   const [warning, ...more] = warnings({ HTTP2_STREAM_WINDOW_SIZE: '100000', HTTP2_CONNECTION_WINDOW_SIZE: '399999' })
   assert.match(warning ?? '', /^HTTP2_CONNECTION_WINDOW_SIZE of 399999 is less than four times/)
   assert.deepEqual(more, [])
+})
+
+test('a compliance policy is refused where the TLS library lacks its group, which is named', () => {
+  const asked: string[] = []
+  const inputs = (knows: boolean, policy?: string) => ({
+    env: policy === undefined ? {} : { COMPLIANCE_POLICY: policy },
+    machineCpus: 1,
+    readFile: () => undefined,
+    knowsKeyExchange(group: string) {
+      asked.push(group)
+      return knows
+    },
+  })
+  assert.throws(() => loadConfig(inputs(false, 'pqc')), {
+    code: 'INVALID_CONFIG',
+    message: /^COMPLIANCE_POLICY=pqc: X25519MLKEM768 is not known to openssl \d/,
+  })
+  assert.equal(loadConfig(inputs(true, 'pqc')).compliancePolicy, 'pqc')
+  assert.equal(loadConfig(inputs(false)).compliancePolicy, undefined)
+  assert.deepEqual(asked, [postQuantumGroup, postQuantumGroup], 'only where the policy is set')
+})
+
+test('the TLS library of this process says which groups it knows', () => {
+  const { knowsKeyExchange } = processInputs({})
+  assert.equal(knowsKeyExchange(postQuantumGroup), true)
+  assert.equal(knowsKeyExchange('X25519MLKEM769'), false)
 })

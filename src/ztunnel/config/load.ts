@@ -18,14 +18,26 @@ export interface ConfigInputs {
   /** The text of a file, or undefined when there is none. */
   readonly readFile: (path: string) => string | undefined
   readonly machineCpus: number
+  /** Whether the TLS library has the group, by its OpenSSL name. */
+  readonly knowsKeyExchange: (group: string) => boolean
 }
 
-/** This process's environment, files and CPUs. */
+/** This process's environment, files, CPUs and TLS library. */
 export function processInputs(env: Environment): ConfigInputs {
   return {
     env,
     readFile: (path) => (existsSync(path) ? readFileSync(path, 'utf8') : undefined),
     machineCpus: availableParallelism(),
+    knowsKeyExchange,
+  }
+}
+
+function knowsKeyExchange(group: string): boolean {
+  try {
+    createSecureContext({ ecdhCurve: group })
+    return true
+  } catch {
+    return false
   }
 }
 
@@ -55,7 +67,7 @@ export function loadConfig(inputs: ConfigInputs): ZtunnelConfig {
   const localContent = readLocalContent(inputs)
   const originalSource = readOptionalBoolean(env, 'ENABLE_ORIG_SRC')
   const packetMark = readInteger(env, 'PACKET_MARK') ?? (mode === 'shared' ? 1337 : undefined)
-  const compliancePolicy = readCompliance(env)
+  const compliancePolicy = readCompliance(inputs)
   return {
     mode,
     ...(mode === 'dedicated' ? { workload: readWorkload(env) } : {}),
@@ -236,15 +248,14 @@ function readDrainDeadlineMs(env: Environment): number {
   return Math.max(1, grace > 10 ? grace - 5 : grace - 1) * 1000
 }
 
-function readCompliance(env: Environment): ZtunnelConfig['compliancePolicy'] {
+function readCompliance({ env, knowsKeyExchange }: ConfigInputs): ZtunnelConfig['compliancePolicy'] {
   const policy = env.COMPLIANCE_POLICY
   if (policy === undefined || policy === '') return undefined
   if (policy !== 'pqc') throw new ConfigError(`invalid env var COMPLIANCE_POLICY=${policy} (expected pqc)`)
-  try {
-    createSecureContext({ ecdhCurve: postQuantumGroup })
-  } catch (error) {
-    const message = `COMPLIANCE_POLICY=pqc: ${postQuantumGroup} is not known to openssl ${process.versions.openssl}`
-    throw new ConfigError(message, { cause: error })
+  if (!knowsKeyExchange(postQuantumGroup)) {
+    throw new ConfigError(
+      `COMPLIANCE_POLICY=pqc: ${postQuantumGroup} is not known to openssl ${process.versions.openssl}`,
+    )
   }
   return policy
 }

@@ -5,7 +5,8 @@ import { dataPlaneOptions, ownDataPlaneOptions } from '../workers/data-plane-opt
 import { loadConfig } from './load.ts'
 import type { ZtunnelConfig } from './types.ts'
 
-const load = (env: Record<string, string>) => loadConfig({ env, machineCpus: 4, readFile: () => undefined })
+const load = (env: Record<string, string>) =>
+  loadConfig({ env, machineCpus: 4, knowsKeyExchange: () => true, readFile: () => undefined })
 const plane = (config: ZtunnelConfig) => dataPlaneOptions(config)
 
 type Setting = readonly [
@@ -180,7 +181,12 @@ for (const [env, read, otherwise, then] of settings) {
 
 test('a local file takes its place by path as well, and an empty PROXY_CONFIG is none', () => {
   const readFile = (path: string) => (path === 'f' ? 'services: []' : undefined)
-  const { localContent } = loadConfig({ env: { LOCAL_XDS_PATH: 'f', PROXY_CONFIG: '' }, machineCpus: 1, readFile })
+  const { localContent } = loadConfig({
+    env: { LOCAL_XDS_PATH: 'f', PROXY_CONFIG: '' },
+    machineCpus: 1,
+    knowsKeyExchange: () => true,
+    readFile,
+  })
   assert.deepEqual(localContent, { workloads: [], services: [], policies: [] })
 })
 
@@ -224,8 +230,11 @@ test('what cannot be read is named by its variable', () => {
   ]
   for (const [env, message] of cases) assert.throws(() => load(env), { code: 'INVALID_CONFIG', message })
   const readFile = () => 'workloads: 1'
-  assert.throws(() => loadConfig({ env: { LOCAL_XDS_PATH: '/f' }, machineCpus: 1, readFile }), {
-    code: 'INVALID_CONFIG',
-    message: /^LOCAL_XDS_PATH: \/f: local configuration\.workloads: expected a list, got 1$/,
-  })
+  assert.throws(
+    () => loadConfig({ env: { LOCAL_XDS_PATH: '/f' }, machineCpus: 1, knowsKeyExchange: () => true, readFile }),
+    {
+      code: 'INVALID_CONFIG',
+      message: /^LOCAL_XDS_PATH: \/f: local configuration\.workloads: expected a list, got 1$/,
+    },
+  )
 })

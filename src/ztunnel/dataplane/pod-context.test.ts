@@ -10,7 +10,9 @@ test('a pod is served in the identity of its workload, in the trust domain that 
     'workloads: [{uid: w, namespace: n, serviceAccount: a, trustDomain: told, workloadIps: [], services: {}}]',
   ).workload('w')
   assert.ok(local)
-  const options = dataPlaneOptions(loadConfig({ env: {}, machineCpus: 1, readFile: () => undefined }))
+  const options = dataPlaneOptions(
+    loadConfig({ env: {}, machineCpus: 1, knowsKeyExchange: () => true, readFile: () => undefined }),
+  )
   const identity = { trustDomain: 'told', namespace: 'n', serviceAccount: 'a' }
   assert.deepEqual(servedIdentity({ options }, local), identity)
   const given = { ...options, trustDomain: 'given' }

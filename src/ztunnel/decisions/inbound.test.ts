@@ -22,7 +22,8 @@ const options = {
 }
 
 function decide(
-  request: { authority?: string; headers?: Record<string, string>; local?: Workload; from?: string } = {},
+  request: { authority?: string; headers?: Record<string, string>; local?: Workload; from?: string; to?: string } = {},
+  given: Partial<typeof options> = {},
 ): InboundDecision {
   const local = request.local ?? state.workload('local')
   assert.ok(local)
@@ -33,10 +34,10 @@ function decide(
       authority: request.authority ?? '10.0.0.2:8080',
       local,
       from: { ip: request.from ?? '10.0.0.1', port: 4000 },
-      connectionTo: { ip: '10.0.0.2', port: 15008 },
+      connectionTo: { ip: request.to ?? '10.0.0.2', port: 15008 },
       headers: request.headers ?? {},
     },
-    options,
+    { ...options, ...given },
   )
 }
 
@@ -61,6 +62,34 @@ test('the client of another network is not looked up by its address', () => {
 test('the source address is kept, unless the client calls itself', () => {
   assert.ok(connected(decide()).preserveSource)
   assert.ok(!connected(decide({ from: '10.0.0.2' })).preserveSource)
+})
+
+test('an application behind the PROXY protocol is reached on loopback, or at its own address where that is switched off', () => {
+  const local = state.workload('local')
+  assert.ok(local)
+  const behindProxy: Workload = {
+    ...local,
+    addresses: ['10.0.0.2', 'fd00::2'],
+    applicationTunnel: { protocol: 'PROXY', port: 9000 },
+  }
+  const reached = (localhostAppTunnel: boolean, to = '10.0.0.2') => {
+    const authority = to.includes(':') ? `[${to}]:8080` : `${to}:8080`
+    const decision = connected(decide({ local: behindProxy, authority, to }, { localhostAppTunnel }))
+    assert.deepEqual(decision.upstream, { ip: to, port: 9000 }, 'it is the same destination to policies and the log')
+    assert.deepEqual(decision.proxyProtocol?.destination, { ip: to, port: 8080 })
+    return [decision.connectTo, decision.preserveSource]
+  }
+  assert.deepEqual(reached(true), [{ ip: '127.0.0.1', port: 9000 }, false])
+  assert.deepEqual(reached(true, 'fd00::2'), [{ ip: '::1', port: 9000 }, false])
+  assert.deepEqual(reached(false), [{ ip: '10.0.0.2', port: 9000 }, true])
+  assert.deepEqual(reached(false, 'fd00::2'), [{ ip: 'fd00::2', port: 9000 }, true])
+})
+
+test('an application without the PROXY protocol is never sought on loopback', () => {
+  for (const localhostAppTunnel of [true, false]) {
+    const decision = connected(decide({}, { localhostAppTunnel }))
+    assert.deepEqual([decision.connectTo, decision.preserveSource], [{ ip: '10.0.0.2', port: 8080 }, true])
+  }
 })
 
 test('an application tunnel to one of our own ports is refused', () => {

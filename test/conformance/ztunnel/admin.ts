@@ -28,7 +28,7 @@ export const runAdmin: TopicRunner = async (one) => {
 }
 
 function dumpSources(localConfig: Data) {
-  const config = loadConfig({ env: {}, machineCpus: 4, readFile: () => undefined })
+  const config = loadConfig({ env: {}, machineCpus: 4, knowsKeyExchange: () => true, readFile: () => undefined })
   return {
     view: meshOf(undefined, localConfig),
     version: { version: 'test', gitRevision: 'test', istioVersion: 'test' },

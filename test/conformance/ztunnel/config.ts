@@ -22,6 +22,7 @@ function load(one: Data): ZtunnelConfig {
   return loadConfig({
     env: one.env ?? {},
     machineCpus: one.machineCpus ?? 4,
+    knowsKeyExchange: () => true,
     readFile: (path) =>
       path === './etc/istio/config/mesh' && one.meshFile !== undefined ? JSON.stringify(one.meshFile) : undefined,
   })
