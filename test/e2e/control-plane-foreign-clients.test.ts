@@ -5,19 +5,20 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import { create, fromBinary, type JsonObject, toBinary } from '@bufbuild/protobuf'
-import { Client, credentials, Metadata, type ServiceError, status } from '@grpc/grpc-js'
+import { Metadata, type ServiceError, status } from '@grpc/grpc-js'
 import { type KubeObject, resources } from '../../src/api/index.ts'
 import { createCertificateRequest } from '../../src/ca/client/index.ts'
 import { createKubeClient, type KubeClient } from '../../src/kube/index.ts'
-import { ca as caMessages, discovery as messages } from '../../src/proto/index.ts'
+import { ca as caMessages } from '../../src/proto/index.ts'
 import { makeCa, makeLeaf, type TestCa } from '../support/ca.ts'
 import { namespaceNamed } from '../support/cluster-objects.ts'
+import { clientTo, nodeOf, outcomeOf, type StreamOptions } from '../support/delta-stream.ts'
 import { type RunningDiscovery, startDiscovery } from '../support/discovery.ts'
 import { startApi } from '../support/embedded-api.ts'
+import { address } from '../support/xds-observer.ts'
 
 type ConfigMap = KubeObject & { readonly data?: Readonly<Record<string, string>> }
 
-const address = 'type.googleapis.com/istio.workload.Address'
 const inA = 'spiffe://a.example/ns/app/sa/web'
 const istioConfigMap = { namespace: 'istio-system', name: 'istio' }
 const meshOf = (...caCertificates: readonly object[]) => ({ mesh: JSON.stringify({ caCertificates }) })
@@ -70,43 +71,18 @@ describe('clients of other trust domains', { timeout: 120_000 }, () => {
     await rm(stateDir, { recursive: true, force: true })
   })
 
-  async function connect({ authority, identity, dns = [], intermediates = '' }: Asking): Promise<Client> {
-    const leaf = await makeLeaf(authority, { uris: [identity], dns })
-    const channel = credentials.createSsl(
-      Buffer.from(serverRoots),
-      Buffer.from(leaf.key),
-      Buffer.from(leaf.pem + intermediates),
-    )
-    return new Client(`127.0.0.1:${discovery.ports.grpc}`, channel, {
-      'grpc.ssl_target_name_override': 'istiod.istio-system.svc',
-      'grpc.use_local_subchannel_pool': 1,
-    })
+  async function proofOf({ authority, identity, dns = [], intermediates = '' }: Asking): Promise<StreamOptions> {
+    const { key, pem } = await makeLeaf(authority, { uris: [identity], dns })
+    return { roots: serverRoots, certificate: { key, pem: pem + intermediates } }
   }
 
   /** `served`, or with what status the stream ended. */
   async function ask(asking: Asking): Promise<string> {
     const { typeUrl = address, names = [], namespace = 'app', metadata = {} } = asking
-    const client = await connect(asking)
-    try {
-      const call = client.makeBidiStreamRequest(
-        '/envoy.service.discovery.v3.AggregatedDiscoveryService/DeltaAggregatedResources',
-        (request: messages.DeltaDiscoveryRequest) =>
-          Buffer.from(toBinary(messages.DeltaDiscoveryRequestSchema, request)),
-        (bytes: Buffer) => fromBinary(messages.DeltaDiscoveryResponseSchema, bytes),
-      )
-      const outcome = new Promise<string>((resolve) => {
-        call.on('data', () => resolve('served'))
-        call.on('error', ({ code }: ServiceError) => resolve(status[code] ?? String(code)))
-      })
-      const id = `ztunnel~127.0.0.1~zt.${namespace}~${namespace}.svc.cluster.local`
-      const node = { id, metadata: { NAMESPACE: namespace, ...metadata } }
-      call.write(create(messages.DeltaDiscoveryRequestSchema, { typeUrl, node, resourceNamesSubscribe: names }))
-      const result = await outcome
-      call.cancel()
-      return result
-    } finally {
-      client.close()
-    }
+    const node = nodeOf('ztunnel', 'zt', namespace, metadata)
+    const request = { typeUrl, node, resourceNamesSubscribe: names }
+    const outcome = await outcomeOf(discovery.ports.grpc, await proofOf(asking), request)
+    return outcome.replace(/:.*/s, '')
   }
 
   test('are served when their chain leads to a root of their own domain', async () => {
@@ -150,7 +126,7 @@ describe('clients of other trust domains', { timeout: 120_000 }, () => {
   })
 
   test('get no certificate of this mesh', async () => {
-    const client = await connect({ authority: a, identity: inA })
+    const client = clientTo(discovery.ports.grpc, await proofOf({ authority: a, identity: inA }))
     const { csrPem: csr } = await createCertificateRequest(inA)
     const error = await new Promise<ServiceError | null>((resolve) =>
       client.makeUnaryRequest(
