@@ -17,7 +17,7 @@ import {
   ServerCredentials,
 } from '@grpc/grpc-js'
 import { makeCa, makeLeaf, type TestCa } from '../../test/support/ca.ts'
-import { createLogging, createMetricsRegistry, silentLogging } from '../observability/index.ts'
+import { createLogging, createMetricsRegistry, renderMetrics, silentLogging } from '../observability/index.ts'
 import { ca } from '../proto/index.ts'
 import {
   type Authenticator,
@@ -365,6 +365,10 @@ test('of more requests than are served at once the others are turned away', asyn
   decided.reject(new Error('nobody'))
   for (const one of waiting) await assert.rejects(one, { code: grpcStatus.UNAUTHENTICATED })
   await assert.rejects(ask(), { code: grpcStatus.UNAUTHENTICATED })
+  const text = await renderMetrics(registry, 'text')
+  assert.match(text, /^citadel_server_csr_count 4$/m)
+  assert.match(text, /^citadel_server_turned_away_count 1$/m)
+  assert.match(text, /^citadel_server_authentication_failure_count 3$/m)
 })
 
 const nodeProxy = {

@@ -4,6 +4,8 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { test } from 'node:test'
 import { dataflowPicture, withPicture } from '../../test/support/dataflow-picture.ts'
+import { createCaMetrics } from '../ca/index.ts'
+import { createMetricsRegistry, renderMetrics } from '../observability/index.ts'
 import { ineffectiveVariables } from './ineffective-variables.ts'
 
 const root = join(import.meta.dirname, '../..')
@@ -42,18 +44,28 @@ test('its debug pages are those that are served', () => {
   assert.deepEqual([...documented].sort(), [...served].sort())
 })
 
-test('its metrics exist', () => {
+/** The names that a certificate authority registers, once each has a value. */
+async function authorityMetrics(): Promise<ReadonlySet<string>> {
+  const registry = createMetricsRegistry()
+  const end = () => new Date()
+  createCaMetrics(registry, { root: end, chain: end }).signErrors.with({ error: 'CSR_ERROR' }).inc()
+  return named(/^# TYPE (\w+)/gm, await renderMetrics(registry, 'text'))
+}
+
+test('its metrics are those that there are', async () => {
   const sources = [
     'xds/server/metrics.ts',
     'istiod/inbound-metrics.ts',
     'istiod/process-metrics.ts',
     'istiod/remote-metrics.ts',
+    'istiod/workload-registration/metrics.ts',
   ]
     .map((path) => read(`src/${path}`))
     .join('\n')
+  const metrics = /[`']((?:pilot|istiod|remote|lateen|auto_registration|citadel_server)_\w+)[`']/g
   const section = page.slice(page.indexOf('## Metrics'))
-  for (const name of named(/`((?:pilot|istiod|remote|lateen)_\w+)`/g, section))
-    assert.match(sources, new RegExp(`'${name}'`))
+  const registered = named(metrics, sources).union(await authorityMetrics())
+  assert.deepEqual([...named(metrics, section)].sort(), [...registered].sort())
 })
 
 test('the picture of the dataflow is that of the dataflow', () => {

@@ -3,9 +3,10 @@ import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { type AddressInfo, createServer } from 'node:net'
 import { describe, test } from 'node:test'
+import { status } from '@grpc/grpc-js'
 import { createTestPki } from '../../test/support/test-pki.ts'
-import { createMetricsRegistry } from '../observability/index.ts'
-import { address, authorization, log, nodeId, openRaw, pki, startClient, startServer } from './test-streams.ts'
+import { createMetricsRegistry, renderMetrics } from '../observability/index.ts'
+import { address, authorization, log, namesOf, nodeId, openRaw, pki, startClient, startServer } from './test-streams.ts'
 import { createMemorySource } from './testing.ts'
 
 describe('refusals', { timeout: 20_000 }, () => {
@@ -120,4 +121,32 @@ test('callers who are nobody take no place of those who are somebody', { timeout
   for (const stranger of strangers) stranger.close()
   assert.deepEqual(new Set(ends), new Set(['Error: 16 UNAUTHENTICATED: authentication failure']))
   assert.ok(lines < 200, `${lines} lines`)
+})
+
+test('an error of our own ends the stream that meets it, is counted, and is told to the log alone', {
+  timeout: 20_000,
+}, async () => {
+  const metrics = createMetricsRegistry()
+  const reasons: unknown[] = []
+  const broken = {
+    typeUrl: 'broken',
+    answer: () => {
+      throw new TypeError('secret detail')
+    },
+  }
+  await using server = await startServer(undefined, {
+    metrics,
+    oneShots: [broken],
+    log: { ...log, error: (_message, fields) => void reasons.push(fields?.reason) },
+  })
+  await using other = startClient(server.port)
+  await other.client.synced
+  const stream = openRaw(server.port)
+  stream.send({ typeUrl: 'broken' })
+  await assert.rejects(stream.next(), { code: status.INTERNAL, details: 'internal error' })
+  stream.close()
+  assert.deepEqual(reasons, ['secret detail'])
+  assert.match(await renderMetrics(metrics, 'text'), /^pilot_total_xds_internal_errors 1$/m)
+  server.addresses.change({ set: [{ name: 'a', text: 'A' }] })
+  await other.until((updates) => namesOf(updates).includes('a'))
 })
