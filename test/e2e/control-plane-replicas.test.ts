@@ -6,7 +6,9 @@ import { type KubeObject, resources } from '../../src/api/index.ts'
 import { createKubeClient, type KubeClient } from '../../src/kube/index.ts'
 import { type ApiProcess, startApiProcess } from '../support/api-process.ts'
 import { createRunningPod, meshRoots, namespaceNamed, tokenOf } from '../support/cluster-objects.ts'
+import { type RecordedRequests, recordRequests } from '../support/recorded-requests.ts'
 import { balance, type Replica, startReplica } from '../support/replicas.ts'
+import { untilObject } from '../support/until-object.ts'
 import { type Held, observeXds, type XdsObserver } from '../support/xds-observer.ts'
 
 const nodeProxy = (port: number, roots: string, token: string): XdsObserver =>
@@ -22,6 +24,7 @@ describe('two replicas of the control plane', { timeout: 120_000 }, () => {
   let api: ApiProcess
   let kube: KubeClient
   let replicas: Replica[]
+  let recorded: ReadonlyMap<string, RecordedRequests>
   let roots: string
   let token: string
 
@@ -47,13 +50,18 @@ describe('two replicas of the control plane', { timeout: 120_000 }, () => {
     const pod = await createPod('zt', 1)
     for (let at = 0; at < 40; at += 1) await createPod(`p${at}`, 10 + at)
     // Together, so that they race for the root and for the lease.
-    replicas = await Promise.all(['istiod-a', 'istiod-b'].map((name) => startReplica(api.kubeconfig, name)))
+    const names = ['istiod-a', 'istiod-b']
+    recorded = new Map(
+      await Promise.all(names.map(async (name) => [name, await recordRequests(api.kubeconfig, name)] as const)),
+    )
+    replicas = await Promise.all([...recorded].map(([name, { kubeconfig }]) => startReplica(kubeconfig, name)))
     token = await tokenOf(kube, { namespace: 'istio-system', name: 'ztunnel' }, { pod })
     roots = await meshRoots(kube)
   })
 
   after(async () => {
     for (const replica of replicas ?? []) await replica.kill()
+    for (const one of recorded?.values() ?? []) await one[Symbol.asyncDispose]()
     await kube?.close()
     await api?.[Symbol.asyncDispose]()
   })
@@ -68,6 +76,49 @@ describe('two replicas of the control plane', { timeout: 120_000 }, () => {
     assert.ok((a ?? []).length >= 41)
     assert.deepEqual(a, b)
     for (const proxy of proxies) await proxy[Symbol.asyncDispose]()
+  })
+
+  test('one of them writes; the other one touches nothing but the lease', async () => {
+    type WithStatus = KubeObject<
+      unknown,
+      { readonly addresses?: readonly unknown[]; readonly conditions?: readonly unknown[] }
+    >
+    const from = new Map([...recorded].map(([name, { requests }]) => [name, requests.length]))
+    const has = (of: 'addresses' | 'conditions') => (object: WithStatus | undefined) => object?.status?.[of]?.[0]
+    // One after the other: what one replica has written, the other one would find to be right.
+    for (let at = 0; at < 5; at += 1) {
+      const name = `written${at}`
+      await kube.create(resources.namespaces, namespaceNamed(name))
+      await untilObject(kube, resources.configMaps, { namespace: name, name: 'istio-ca-root-cert' }, (root) => root)
+      await kube.create(resources.serviceEntries, {
+        apiVersion: 'networking.istio.io/v1',
+        kind: 'ServiceEntry',
+        metadata: { namespace: name, name },
+        spec: { hosts: [`${name}.example`], resolution: 'DNS', ports: [{ number: 443, name: 'tls', protocol: 'TLS' }] },
+      } as KubeObject)
+      await untilObject(kube, resources.serviceEntries, { namespace: name, name }, has('addresses'))
+      await kube.create(resources.authorizationPolicies, {
+        apiVersion: 'security.istio.io/v1',
+        kind: 'AuthorizationPolicy',
+        metadata: { namespace: name, name },
+        spec: { action: 'DENY', rules: [{ to: [{ operation: { ports: ['9999'] } }] }] },
+      } as KubeObject)
+      await untilObject(kube, resources.authorizationPolicies, { namespace: name, name }, has('conditions'))
+    }
+    const leading = await leader()
+    const written = (name: string): readonly string[] => {
+      const since = recorded.get(name)?.requests.slice(from.get(name)) ?? []
+      const writes = since.filter(({ method }) => method !== 'GET').map(({ path }) => path)
+      return writes.filter((path) => !path.endsWith('/leases/lateen-leader'))
+    }
+    const [second = ''] = [...recorded.keys()].filter((name) => name !== leading)
+    assert.deepEqual(written(second), [])
+    for (const kind of ['configmaps', 'serviceentries', 'authorizationpolicies']) {
+      assert.ok(
+        written(leading ?? '').some((path) => path.includes(kind)),
+        kind,
+      )
+    }
   })
 
   test('when the leader is killed under traffic, its clients get from the other one only what changed, and the other one writes', async () => {
