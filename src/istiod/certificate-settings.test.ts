@@ -1,7 +1,11 @@
 import assert from 'node:assert/strict'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { test } from 'node:test'
+import { defaultMeshConfig } from '../config/index.ts'
 import { readCertificateSettings } from './certificate-settings.ts'
-import { rootsInMeshConfig } from './registration.ts'
+import { rootsInMeshConfig, rootsOfSigners } from './registration.ts'
 
 test('by default the own CA signs, and its next root is trusted for two days before it does', () => {
   const settings = readCertificateSettings({})
@@ -46,4 +50,19 @@ test('of the roots of mesh config those count that name the signer', () => {
   ]
   assert.equal(rootsInMeshConfig({ fields: { caCertificates } }, 'a/b'), 'one')
   assert.equal(rootsInMeshConfig({ fields: { caCertificates: 'text' } }, 'a/b'), '')
+})
+
+test('a mounted root file counts for every signer, before what mesh config says, and as it is at the time', (t) => {
+  const directory = mkdtempSync(join(tmpdir(), 'lateen-external-root-'))
+  t.after(() => rmSync(directory, { recursive: true }))
+  const externalRootFile = join(directory, 'root-cert.pem')
+  const fields = { caCertificates: [{ pem: 'of mesh config', certSigners: ['a/b'] }] }
+  const rootsOf = rootsOfSigners({ externalRootFile }, () => ({ ...defaultMeshConfig('istio-system'), fields }))
+  assert.equal(rootsOf('a/b'), 'of mesh config')
+  writeFileSync(externalRootFile, 'of the file')
+  assert.deepEqual(['a/b', 'a/c'].map(rootsOf), ['of the file', 'of the file'])
+  assert.throws(() => rootsOfSigners({ externalRootFile: directory }, () => defaultMeshConfig('istio-system'))('a/b'), {
+    code: 'EISDIR',
+  })
+  assert.equal(readCertificateSettings({}).externalRootFile, './etc/external-ca-cert/root-cert.pem')
 })

@@ -197,6 +197,7 @@ describe('certificates of the control plane', { timeout: 150_000 }, () => {
     assert.ok(isSignedBy(certificate.leaf, root.pem))
     assert.equal(new X509Certificate(certificate.leaf).subjectAltName, `URI:${identity}`)
     assert.ok(isSameBundle(certificate.roots.join(''), root.pem))
+    for (const name of signer.names) assert.match(name, /^csr-workload-./)
     assert.deepEqual(signer.usages.at(-1), ['digital signature', 'key encipherment', 'server auth', 'client auth'])
     const { 'root-cert.pem': handedOut = '' } = await plane.configMap('istio-ca-root-cert', () => true)
     assert.ok(isSameBundle(handedOut, root.pem))
