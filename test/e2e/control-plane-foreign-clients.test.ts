@@ -4,36 +4,19 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
-import { create, fromBinary, type JsonObject, toBinary } from '@bufbuild/protobuf'
-import { Metadata, type ServiceError, status } from '@grpc/grpc-js'
 import { type KubeObject, resources } from '../../src/api/index.ts'
-import { createCertificateRequest } from '../../src/ca/client/index.ts'
 import { createKubeClient, type KubeClient } from '../../src/kube/index.ts'
-import { ca as caMessages } from '../../src/proto/index.ts'
-import { makeCa, makeLeaf, type TestCa } from '../support/ca.ts'
+import { makeCa, type TestCa } from '../support/ca.ts'
+import { type CertifiedClients, type CertifiedQuestion, certifiedClients } from '../support/certified-clients.ts'
 import { namespaceNamed } from '../support/cluster-objects.ts'
-import { clientTo, nodeOf, outcomeOf, type StreamOptions } from '../support/delta-stream.ts'
 import { type RunningDiscovery, startDiscovery } from '../support/discovery.ts'
 import { startApi } from '../support/embedded-api.ts'
-import { address } from '../support/xds-observer.ts'
 
 type ConfigMap = KubeObject & { readonly data?: Readonly<Record<string, string>> }
 
 const inA = 'spiffe://a.example/ns/app/sa/web'
 const istioConfigMap = { namespace: 'istio-system', name: 'istio' }
 const meshOf = (...caCertificates: readonly object[]) => ({ mesh: JSON.stringify({ caCertificates }) })
-
-interface Asking {
-  readonly authority: TestCa
-  readonly identity: string
-  readonly dns?: readonly string[]
-  /** Sent along with the leaf. */
-  readonly intermediates?: string
-  readonly typeUrl?: string
-  readonly names?: string[]
-  readonly namespace?: string
-  readonly metadata?: JsonObject
-}
 
 describe('clients of other trust domains', { timeout: 120_000 }, () => {
   let stateDir: string
@@ -71,19 +54,8 @@ describe('clients of other trust domains', { timeout: 120_000 }, () => {
     await rm(stateDir, { recursive: true, force: true })
   })
 
-  async function proofOf({ authority, identity, dns = [], intermediates = '' }: Asking): Promise<StreamOptions> {
-    const { key, pem } = await makeLeaf(authority, { uris: [identity], dns })
-    return { roots: serverRoots, certificate: { key, pem: pem + intermediates } }
-  }
-
-  /** `served`, or with what status the stream ended. */
-  async function ask(asking: Asking): Promise<string> {
-    const { typeUrl = address, names = [], namespace = 'app', metadata = {} } = asking
-    const node = nodeOf('ztunnel', 'zt', namespace, metadata)
-    const request = { typeUrl, node, resourceNamesSubscribe: names }
-    const outcome = await outcomeOf(discovery.ports.grpc, await proofOf(asking), request)
-    return outcome.replace(/:.*/s, '')
-  }
+  const clients = (): CertifiedClients => certifiedClients(discovery.ports.grpc, serverRoots)
+  const ask = (question: CertifiedQuestion): Promise<string> => clients().ask(question)
 
   test('are served when their chain leads to a root of their own domain', async () => {
     assert.equal(await ask({ authority: a, identity: inA }), 'served')
@@ -94,7 +66,7 @@ describe('clients of other trust domains', { timeout: 120_000 }, () => {
   })
 
   test('are nobody when a root of another domain vouches for them, or none does', async () => {
-    const liars: readonly Asking[] = [
+    const liars: readonly CertifiedQuestion[] = [
       { authority: a, identity: 'spiffe://b.example/ns/app/sa/web' },
       { authority: a, identity: 'spiffe://b.example/ns/app/sa/web', intermediates: b.pem },
       { authority: a, identity: 'spiffe://cluster.local/ns/app/sa/web' },
@@ -126,21 +98,7 @@ describe('clients of other trust domains', { timeout: 120_000 }, () => {
   })
 
   test('get no certificate of this mesh', async () => {
-    const client = clientTo(discovery.ports.grpc, await proofOf({ authority: a, identity: inA }))
-    const { csrPem: csr } = await createCertificateRequest(inA)
-    const error = await new Promise<ServiceError | null>((resolve) =>
-      client.makeUnaryRequest(
-        '/istio.v1.auth.IstioCertificateService/CreateCertificate',
-        (request: caMessages.IstioCertificateRequest) =>
-          Buffer.from(toBinary(caMessages.IstioCertificateRequestSchema, request)),
-        (bytes: Buffer) => fromBinary(caMessages.IstioCertificateResponseSchema, bytes),
-        create(caMessages.IstioCertificateRequestSchema, { csr }),
-        new Metadata(),
-        resolve,
-      ),
-    )
-    client.close()
-    assert.equal(error?.code, status.UNAUTHENTICATED)
+    assert.equal(await clients().certificate({ authority: a, identity: inA }), 'UNAUTHENTICATED')
   })
 
   test('are known no more once mesh config does not name their roots', async () => {
