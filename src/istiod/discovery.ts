@@ -11,7 +11,7 @@ import type { Route } from './http-server.ts'
 import { logIndexWarnings } from './index-warnings.ts'
 import { lead } from './leadership.ts'
 import { followMeshConfig } from './mesh-config.ts'
-import { countServices, describeProcess } from './process-metrics.ts'
+import { countEndpoints, countServices, describeProcess } from './process-metrics.ts'
 import { servePages } from './process-pages.ts'
 import { serveProxies } from './proxy-services.ts'
 import type { DiscoverySettings } from './settings.ts'
@@ -94,6 +94,7 @@ export async function runDiscovery(options: DiscoveryProcess, signal: AbortSigna
     inputs.markSynced()
     await untilAborted(index.whenSynced, ending)
     countServices(metrics, () => index.services.size)
+    countEndpoints(metrics, index.endpointCounts)
     stack.defer(logIndexWarnings(index, log))
     log.info('configuration is read', { server: client.server })
 

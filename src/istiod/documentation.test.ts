@@ -62,7 +62,7 @@ test('its metrics are those that there are', async () => {
   ]
     .map((path) => read(`src/${path}`))
     .join('\n')
-  const metrics = /[`']((?:pilot|istiod|remote|lateen|auto_registration|citadel_server)_\w+)[`']/g
+  const metrics = /[`']((?:pilot|istiod|remote|lateen|auto_registration|citadel_server|endpoint)_\w+)[`']/g
   const section = page.slice(page.indexOf('## Metrics'))
   const registered = named(metrics, sources).union(await authorityMetrics())
   assert.deepEqual([...named(metrics, section)].sort(), [...registered].sort())

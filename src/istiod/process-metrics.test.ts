@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { createMetricsRegistry, renderMetrics } from '../observability/index.ts'
-import { countConnections, countServices, describeProcess } from './process-metrics.ts'
+import { countConnections, countEndpoints, countServices, describeProcess } from './process-metrics.ts'
 
 /** The samples of a registry, without help and types. */
 async function samples(of: ReturnType<typeof createMetricsRegistry>): Promise<readonly string[]> {
@@ -28,6 +28,15 @@ describe('metrics of the process', () => {
     assert.deepEqual(await samples(metrics), ['pilot_services 3'])
     count = 0
     assert.deepEqual(await samples(metrics), ['pilot_services 0'])
+  })
+
+  test('tell the endpoints that are none, or not ready, at the moment', async () => {
+    const metrics = createMetricsRegistry()
+    let counts = { withoutPod: 2, notReady: 1 }
+    countEndpoints(metrics, () => counts)
+    assert.deepEqual(await samples(metrics), ['endpoint_no_pod 2', 'pilot_endpoint_not_ready 1'])
+    counts = { withoutPod: 0, notReady: 3 }
+    assert.deepEqual(await samples(metrics), ['endpoint_no_pod 0', 'pilot_endpoint_not_ready 3'])
   })
 
   test('tell the connections of all ports by whether a caller is known, and those that were ended by why', async () => {

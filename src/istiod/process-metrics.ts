@@ -1,4 +1,5 @@
-// Metrics of the process as a whole: its version, how long it runs, how many services it serves, and why it ends connections.
+// Metrics of the process as a whole: its version, how long it runs, how many services and endpoints it serves, and why it ends connections.
+import type { EndpointCounts } from '../discovery/ambient/index.ts'
 import type { ConnectionEnd, GrpcConnections } from '../grpc/server/index.ts'
 import type { MetricsRegistry } from '../observability/index.ts'
 
@@ -14,6 +15,18 @@ export function describeProcess(metrics: MetricsRegistry, version: string): void
 export function countServices(metrics: MetricsRegistry, count: () => number): void {
   const services = metrics.gauge({ name: 'pilot_services', help: 'Total services known to pilot.' }).with({})
   metrics.beforeCollect(() => services.set(count()))
+}
+
+export function countEndpoints(metrics: MetricsRegistry, count: () => EndpointCounts): void {
+  const withoutPod = metrics.gauge({ name: 'endpoint_no_pod', help: 'Endpoints without an associated pod.' }).with({})
+  const notReady = metrics
+    .gauge({ name: 'pilot_endpoint_not_ready', help: 'Endpoints that are served as unhealthy.' })
+    .with({})
+  metrics.beforeCollect(() => {
+    const counts = count()
+    withoutPod.set(counts.withoutPod)
+    notReady.set(counts.notReady)
+  })
 }
 
 /** Returns what is to be told of each connection that we end. */

@@ -259,6 +259,8 @@ describe('the control plane', { timeout: 60_000 }, () => {
     assert.match(metrics, /pilot_proxy_convergence_time_count [1-9]/)
     assert.match(metrics, /pilot_debounce_time_count [1-9]/)
     assert.match(metrics, /pilot_inbound_updates\{type="svc"\} [1-9]/)
+    assert.match(metrics, /^endpoint_no_pod 0$/m)
+    assert.match(metrics, /^pilot_endpoint_not_ready \d+$/m)
     assert.match(metrics, /pilot_xds_pushes\{type="wds"\} [1-9]/)
     const proxy = observeXds(plane.grpc, { tls: { roots, token } })
     await proxy.client.synced

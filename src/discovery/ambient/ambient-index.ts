@@ -4,6 +4,7 @@ import type { ResourceSource } from '../../xds/index.ts'
 import { createBase } from './base.ts'
 import { type ObjectConditions, serviceEntryConditions, waypointBound } from './conditions.ts'
 import { encodeAuthorization, encodeService, encodeWorkload, equalEncoded } from './encoded.ts'
+import { countEndpoints, type EndpointCounts } from './endpoint-counts.ts'
 import type { UnusedGateway } from './gateway-services.ts'
 import type { AmbientInputs } from './inputs.ts'
 import { type PublishedService, type ServiceInfo, serviceKey, type WorkloadInfo } from './model.ts'
@@ -33,6 +34,8 @@ export interface AmbientIndex {
   readonly gateways: Collection<NetworkGateway>
   /** Gateways of mesh networks that node proxies cannot use, and why. */
   readonly unusedGateways: Collection<UnusedGateway>
+  /** Counted when it is called. */
+  readonly endpointCounts: () => EndpointCounts
   /** True once every input has been read once. */
   readonly synced: boolean
   readonly whenSynced: Promise<void>
@@ -52,7 +55,13 @@ export function createAmbientIndex({
   const base = createBase(objects, settings)
   const services = createServiceGraph(objects, base, settings)
   const policies = createPolicyGraph(objects, base, services, settings)
-  const { workloads, entryAttachments } = createWorkloadGraph(objects, base, services, policies, settings)
+  const { workloads, entryAttachments, podReferences } = createWorkloadGraph(
+    objects,
+    base,
+    services,
+    policies,
+    settings,
+  )
 
   // Where nobody says which network this cluster is on, its workloads that no gateway leads to must be reached directly.
   const isLocal = ({ message, cluster }: WorkloadInfo, network: string): boolean =>
@@ -138,6 +147,7 @@ export function createAmbientIndex({
     addresses: addressSource(graph, addresses),
     workloads: workloadSource(addresses),
     authorizations: authorizationSource(authorizations),
+    endpointCounts: () => countEndpoints(podReferences, objects.collections.pods, workloads),
     conditions: createConditions(),
     invalidPolicyValues: policies.invalidValues,
     differingPorts,

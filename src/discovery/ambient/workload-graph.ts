@@ -13,7 +13,7 @@ import { membershipKey, type ServiceGraph } from './service-graph.ts'
 import type { AmbientSettings } from './settings.ts'
 import { type Attachment, attachWorkload, type Metadata } from './waypoints/attachment.ts'
 import type { InboundBinding } from './waypoints/waypoint.ts'
-import { podReferences, serviceOfSlice, sliceWorkloads } from './workloads/endpoint-slice.ts'
+import { type PodReference, podReferences, serviceOfSlice, sliceWorkloads } from './workloads/endpoint-slice.ts'
 import { podAddresses, podWorkload } from './workloads/pod.ts'
 import { entryTarget, type PortPair, podTarget, portPairs } from './workloads/ports.ts'
 import { endpointsOf, endpointWorkload } from './workloads/service-entry-endpoint.ts'
@@ -25,6 +25,8 @@ export interface WorkloadGraph {
   readonly workloads: Collection<WorkloadInfo>
   /** How each WorkloadEntry is attached, by input key. */
   readonly entryAttachments: Collection<Attachment>
+  /** The pods that EndpointSlices name. */
+  readonly podReferences: Collection<PodReference>
 }
 
 /** For values passed on unchanged: those that are equal are identical. */
@@ -248,6 +250,7 @@ export function createWorkloadGraph(
   return {
     workloads: graph.join('workloads', sent, { equals: sameMessage }),
     entryAttachments: graph.derive('workloads/entries/waypoints', entryAttachments, (_, { attachment }) => attachment),
+    podReferences: references,
   }
 }
 
