@@ -1,6 +1,6 @@
 // Variables of istiod that are known and have no effect here: whoever sets one is told so, and what there is instead.
 import type { Scope } from '../observability/index.ts'
-import type { Environment } from './setting-reader.ts'
+import { booleanFlag, type Environment } from './setting-reader.ts'
 
 export interface IneffectiveVariables {
   /** Why, or what counts instead. */
@@ -162,8 +162,21 @@ export const ineffectiveVariables: readonly IneffectiveVariables[] = [
   },
 ]
 
+/** What is done for node proxies alone, where they are served. */
+const needAmbient = [
+  'AMBIENT_ENABLE_DRY_RUN_AUTHORIZATION_POLICY',
+  'AMBIENT_ENABLE_MULTI_NETWORK',
+  'AMBIENT_ENABLE_STATUS',
+  'PILOT_AUTO_ALLOW_WAYPOINT_POLICY',
+]
+
 /** One line for each variable that is set to something else than what is done here. */
 export function tellIneffective(env: Environment, log: Pick<Scope, 'warn'>): void {
+  if (!booleanFlag('PILOT_ENABLE_AMBIENT', env.PILOT_ENABLE_AMBIENT, true)) {
+    for (const variable of needAmbient.filter((name) => booleanFlag(name, env[name], false))) {
+      log.warn('a variable that is set has no effect here', { variable, reason: 'it needs PILOT_ENABLE_AMBIENT=true' })
+    }
+  }
   for (const { reason, names } of ineffectiveVariables) {
     for (const [variable, asIs] of Object.entries(names)) {
       const value = env[variable] ?? ''

@@ -157,6 +157,7 @@ export function readSettings(
   const revision = flags.revision || env.REVISION || 'default'
   const clusterId = flags.clusterID ?? (env.CLUSTER_ID || 'Kubernetes')
   const maxWorkloadTtlSeconds = read.duration('MAX_WORKLOAD_CERT_TTL', 90 * day * 1000) / 1000
+  const servesNodeProxies = read.flag('PILOT_ENABLE_AMBIENT', true)
   const connectionAge = flags.keepaliveMaxServerConnectionAge
   return {
     kubeconfig: flags.kubeconfig,
@@ -197,7 +198,7 @@ export function readSettings(
     restrictsExport: read.flag('ENABLE_XDS_API_GENERATOR_AUTH', true),
     servesCertificates: read.flag('ENABLE_CA_SERVER', true),
     checkNodeIdentity: read.flag('PILOT_ENABLE_XDS_IDENTITY_CHECK', true),
-    servesNodeProxies: read.flag('PILOT_ENABLE_AMBIENT', true),
+    servesNodeProxies,
     quietTimes: {
       afterMs: read.duration('LATEEN_WORKLOAD_DEBOUNCE_AFTER', 10),
       maxMs: read.duration('LATEEN_WORKLOAD_DEBOUNCE_MAX', 100),
@@ -228,7 +229,7 @@ export function readSettings(
     ),
     maxWorkloadTtlSeconds,
     leaderElection: read.flag('ENABLE_LEADER_ELECTION', true),
-    writeStatus: read.flag('AMBIENT_ENABLE_STATUS', true),
+    writeStatus: read.flag('AMBIENT_ENABLE_STATUS', true) && servesNodeProxies,
     statusWriters: atLeastOne('PILOT_STATUS_MAX_WORKERS', read.number('PILOT_STATUS_MAX_WORKERS', 10)),
     registration: {
       registers: read.flag('PILOT_ENABLE_WORKLOAD_ENTRY_AUTOREGISTRATION', true),
@@ -245,9 +246,9 @@ export function readSettings(
       clusterId,
       domainSuffix: flags.domain ?? 'cluster.local',
       systemNamespace: namespace,
-      multiNetwork: read.flag('AMBIENT_ENABLE_MULTI_NETWORK', false),
-      dryRunPolicies: read.flag('AMBIENT_ENABLE_DRY_RUN_AUTHORIZATION_POLICY', false),
-      autoAllowWaypoints: read.flag('PILOT_AUTO_ALLOW_WAYPOINT_POLICY', false),
+      multiNetwork: read.flag('AMBIENT_ENABLE_MULTI_NETWORK', false) && servesNodeProxies,
+      dryRunPolicies: read.flag('AMBIENT_ENABLE_DRY_RUN_AUTHORIZATION_POLICY', false) && servesNodeProxies,
+      autoAllowWaypoints: read.flag('PILOT_AUTO_ALLOW_WAYPOINT_POLICY', false) && servesNodeProxies,
       serviceEntriesSelectPods: read.flag('PILOT_ENABLE_SERVICEENTRY_SELECT_PODS', true),
       servicesSelectWorkloadEntries: read.flag('PILOT_ENABLE_K8S_SELECT_WORKLOAD_ENTRIES', true),
       allocateAddresses: read.flag('PILOT_ENABLE_IP_AUTOALLOCATE', true),
