@@ -1,6 +1,6 @@
 // Has another signer of the cluster certify requests, through CertificateSigningRequests that we approve.
 import { X509Certificate } from 'node:crypto'
-import { isSameBundle, mergeBundles, uriNamesOf } from '../client/index.ts'
+import { isSameBundle, mergeBundles, subjectAltNamesOf } from '../client/index.ts'
 import { SigningError } from '../signing/errors.ts'
 import { grantedTtl } from '../signing/granted-ttl.ts'
 import type { CertificateAuthority, SigningRequest } from '../types.ts'
@@ -38,7 +38,7 @@ export function createRegistrationAuthority(options: RegistrationAuthorityOption
 
   return {
     async sign({ csrPem, identities, validitySeconds }, requestedSigner = '') {
-      const { publicKey } = validateRequestForSigner(csrPem, identities)
+      const { publicKey, identity } = validateRequestForSigner(csrPem, identities)
       const expirationSeconds = grantedTtl(validitySeconds, options)
       const signerName = signerNameOf(options, requestedSigner)
       let signed: string
@@ -48,7 +48,7 @@ export function createRegistrationAuthority(options: RegistrationAuthorityOption
         throw new SigningError('CERT_GEN_ERROR', `signer ${signerName} did not sign the certificate`, { cause })
       }
       const chain = chainWithRoot(signed, rootsOf(signerName))
-      checkLeaf(new X509Certificate(chain[0] ?? ''), publicKey, identities)
+      checkLeaf(new X509Certificate(chain[0] ?? ''), publicKey, identity)
       const root = chain.at(-1) ?? ''
       if (signerName === defaultSigner && !isSameBundle(bundle, root)) {
         bundle = mergeBundles(root)
@@ -66,11 +66,25 @@ export function createRegistrationAuthority(options: RegistrationAuthorityOption
   }
 }
 
-/** What came back must be for the key that was asked for, and name nobody but the caller. */
-function checkLeaf(leaf: X509Certificate, publicKey: Uint8Array, identities: readonly string[]): void {
+/** What came back must be for the key that was asked for, and name whom it was asked for and nobody else, in whatever kind of name. */
+function checkLeaf(leaf: X509Certificate, publicKey: Uint8Array, identity: string): void {
   if (!leaf.publicKey.export({ type: 'spki', format: 'der' }).equals(publicKey)) {
     throw new SigningError('CERT_GEN_ERROR', 'the signer has certified another key')
   }
-  const foreign = uriNamesOf(leaf).find((name) => !identities.includes(name))
-  if (foreign !== undefined) throw new SigningError('CERT_GEN_ERROR', `the signer has certified ${foreign}`)
+  const names = subjectAltNamesOf(leaf) ?? []
+  const foreign = names.find(({ kind, value }) => kind !== 'uri' || value !== identity)
+  if (foreign !== undefined) {
+    throw new SigningError('CERT_GEN_ERROR', `the signer has certified ${foreign.value} (${foreign.kind})`)
+  }
+  if (names.length !== 1) {
+    throw new SigningError(
+      'CERT_GEN_ERROR',
+      `the signer has certified ${identity} ${names.length} times: expected once`,
+    )
+  }
+  // Proxies that forward certificates tell common names, too, which are then taken for identities.
+  const commonName = [leaf.toLegacyObject().subject.CN ?? []].flat().find((name) => name !== identity)
+  if (commonName !== undefined) {
+    throw new SigningError('CERT_GEN_ERROR', `the signer has certified ${commonName} (common name)`)
+  }
 }

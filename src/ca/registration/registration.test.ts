@@ -7,6 +7,7 @@ import { chainWithRoot } from './root-selection.ts'
 import { validateRequestForSigner } from './validate-csr.ts'
 
 const identity = 'spiffe://cluster.local/ns/a/sa/b'
+const other = 'spiffe://cluster.local/ns/a/sa/c'
 
 async function world() {
   const root = await makeCa({ name: 'root' })
@@ -75,8 +76,31 @@ test('what is not theirs, too long, without a root or not signed is refused', as
   })
 })
 
-test('a request that asks for more in any place is not passed on', async () => {
+test('a request that names nobody, or the caller by no identity, is not passed on', async () => {
+  const names = new x509.SubjectAlternativeNameExtension([])
   const requests: readonly (readonly [string, Promise<string>])[] = [
+    ['no list of names', makeRequest({ key: 'ecP256' })],
+    ['an empty list of names', makeRequest({ key: 'ecP256', extraExtensions: [names] })],
+    ['a page', makeRequest({ key: 'ecP256', uris: ['https://a.example/'] })],
+    ['a DNS name alone', makeRequest({ key: 'ecP256', dns: ['a.example'] })],
+  ]
+  for (const [what, csrPem] of requests) {
+    const pem = await csrPem
+    assert.throws(
+      () => validateRequestForSigner(pem, [identity, 'https://a.example/', 'a.example']),
+      { code: 'CSR_ERROR', message: 'unable to validate SAN Identities in CSR' },
+      what,
+    )
+  }
+})
+
+test('a request that asks for more in any place is not passed on', async () => {
+  const names = new x509.SubjectAlternativeNameExtension([])
+  const requests: readonly (readonly [string, Promise<string>])[] = [
+    ['another DNS name', makeRequest({ key: 'ecP256', uris: [identity], dns: ['a.example'] })],
+    ['an identity twice', makeRequest({ key: 'ecP256', uris: [identity, identity] })],
+    ['two identities', makeRequest({ key: 'ecP256', uris: [identity, other] })],
+    ['an empty second list', makeRequest({ key: 'ecP256', uris: [identity], extraExtensions: [names] })],
     ['an address', makeRequest({ key: 'ecP256', uris: [identity], ips: ['10.0.0.1'] })],
     ['a mailbox', makeRequest({ key: 'ecP256', uris: [identity], emails: ['a@b.example'] })],
     [
@@ -94,13 +118,13 @@ test('a request that asks for more in any place is not passed on', async () => {
   for (const [what, csrPem] of requests) {
     const pem = await csrPem
     assert.throws(
-      () => validateRequestForSigner(pem, [identity, 'a@b.example', '10.0.0.1']),
+      () => validateRequestForSigner(pem, [identity, other, 'a@b.example', '10.0.0.1', 'a.example']),
       { code: 'CSR_ERROR' },
       what,
     )
   }
   const plain = await requestWith(extensionsAttribute([identity]))
-  assert.ok(validateRequestForSigner(plain, [identity]))
+  assert.equal(validateRequestForSigner(plain, [other, identity]).identity, identity)
 })
 
 function extensionsAttribute(...values: readonly (readonly string[])[]): x509.Attribute {
