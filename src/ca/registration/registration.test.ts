@@ -167,3 +167,17 @@ test('a chain is accepted from a leaf up, over certificates that are valid', asy
   for (const [what, chain, roots] of refused)
     assert.throws(() => chainWithRoot(chain, roots), { code: 'CSR_ERROR' }, what)
 })
+
+test('certificates that cannot be parsed are refused as such', async () => {
+  const root = await makeCa({ name: 'root' })
+  const leaf = (await makeLeaf(root, [identity])).pem
+  const garbage = '-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n'
+  const refused: readonly (readonly [string, string, string, RegExp])[] = [
+    ['a leaf', garbage, root.pem, /signer returned a certificate that cannot be parsed/],
+    ['a root of the chain', leaf + garbage, '', /signer returned a certificate that cannot be parsed/],
+    ['a configured root', leaf, root.pem + garbage, /root that is configured for the signer's certificates cannot/],
+  ]
+  for (const [what, chain, roots, message] of refused) {
+    assert.throws(() => chainWithRoot(chain, roots), { name: 'SigningError', code: 'CSR_ERROR', message }, what)
+  }
+})

@@ -5,24 +5,24 @@ import { SigningError } from '../signing/errors.ts'
 
 /**
  * The chain with its root last: the mesh's configured roots (which may hold intermediates) when there are any, else the last
- * certificate of the chain itself if it is a CA. Throws a SigningError (CSR_ERROR) when the leaf does not lead to that root over
- * certificates that are valid at the time.
+ * certificate of the chain itself if it is a CA. Throws a SigningError (CSR_ERROR) when one of them cannot be parsed, and when the leaf
+ * does not lead to that root over certificates that are valid at the time.
  */
 export function chainWithRoot(chainPem: string, meshRootPem: string, at: Date = new Date()): readonly string[] {
   const chain = certificateBlocks(chainPem)
   const meshRoots = certificateBlocks(meshRootPem)
-  const last = chain.at(-1)
-  if (chain.length === 0 || last === undefined) throw refusal('the signer returned no certificate')
-  const parsed = chain.map((pem) => new X509Certificate(pem))
-  const isOwnRoot = chain.length > 1 && parsed.at(-1)?.ca === true
+  const parsed = chain.map((pem) => parse(pem, 'the signer returned a certificate that cannot be parsed'))
+  const [last, lastParsed] = [chain.at(-1), parsed.at(-1)]
+  if (last === undefined || lastParsed === undefined) throw refusal('the signer returned no certificate')
+  const isOwnRoot = chain.length > 1 && lastParsed.ca
   if (meshRoots.length === 0) {
     if (!isOwnRoot) throw refusal('failed to find root cert from either signed cert-chain or mesh config')
-    checkPath(parsed.slice(0, -1), [new X509Certificate(last)], at)
+    checkPath(parsed.slice(0, -1), [lastParsed], at)
     return chain
   }
   checkPath(
     parsed,
-    meshRoots.map((pem) => new X509Certificate(pem)),
+    meshRoots.map((pem) => parse(pem, "a root that is configured for the signer's certificates cannot be parsed")),
     at,
   )
   return meshRoots.length === 1 && meshRoots[0] === last ? chain : [...chain, meshRoots.join('')]
@@ -51,6 +51,14 @@ function isIssuedBy(certificate: X509Certificate, issuer: X509Certificate): bool
   return issuer.ca && certificate.checkIssued(issuer) && certificate.verify(issuer.publicKey)
 }
 
-function refusal(message: string): SigningError {
-  return new SigningError('CSR_ERROR', message)
+function parse(pem: string, refused: string): X509Certificate {
+  try {
+    return new X509Certificate(pem)
+  } catch (cause) {
+    throw refusal(refused, cause)
+  }
+}
+
+function refusal(message: string, cause?: unknown): SigningError {
+  return new SigningError('CSR_ERROR', message, { cause })
 }
