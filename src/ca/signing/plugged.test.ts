@@ -4,9 +4,9 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
 import { makeCa, type TestCa } from '../../../test/support/ca.ts'
-import { createAuthority } from './authority.ts'
+import { createAuthority, type SelfAuthority } from './authority.ts'
 import { MaterialError } from './errors.ts'
-import { caSourceOf, followCaFiles, pluggedMaterial, readCaDirectory } from './plugged.ts'
+import { type CaFiles, caSourceOf, followCaFiles, pluggedMaterial, readCaDirectory } from './plugged.ts'
 
 function write(dir: string, signer: TestCa, root: TestCa): void {
   const files = {
@@ -59,23 +59,66 @@ test('no directory is no files', async () => {
 
 test('files that are not valid yet are taken up when they are, and refused once until then', async (t) => {
   const { dir, root, authority } = await world(t)
-  const soon = await makeCa({ name: 'soon', issuer: root, notBefore: new Date(Date.now() + 2_000) })
-  write(dir, soon, root)
+  const notBefore = new Date(Date.now() + 3_600_000)
+  write(dir, await makeCa({ name: 'soon', issuer: root, notBefore }), root)
+  let at = new Date()
+  let looks = 0
+  const lookedOften = Promise.withResolvers<void>()
   const end = new AbortController()
   const reloaded = Promise.withResolvers<void>()
   const refusals: string[] = []
   const following = followCaFiles(
     {
       ...{ read: () => readCaDirectory(dir), authority, isMultiRoot: false, intervalMs: 10 },
+      now: () => {
+        looks += 1
+        if (looks === 3) lookedOften.resolve()
+        return at
+      },
       onReload: () => reloaded.resolve(),
       onRefusal: (error) => void refusals.push(String(error)),
     },
     end.signal,
   )
+  await lookedOften.promise
+  assert.equal(authority.material.certificate.subject, 'O=one')
+  at = new Date(notBefore.getTime() + 1_000)
   await reloaded.promise
   end.abort()
   await following
   assert.equal(authority.material.certificate.subject, 'O=soon')
   assert.equal(refusals.length, 1)
   assert.match(refusals[0] ?? '', /O=soon is valid from/)
+})
+
+/** Follows files that are read as listed, one after another (an error: cannot be read); resolves with the number of each read that was refused. */
+async function refusalsOf(authority: SelfAuthority, reads: readonly (CaFiles | Error)[]): Promise<readonly number[]> {
+  const end = new AbortController()
+  const refused: number[] = []
+  let count = 0
+  const read = async (): Promise<CaFiles> => {
+    const files = reads[count]
+    count += 1
+    if (count === reads.length) end.abort()
+    if (files instanceof Error || files === undefined) throw files
+    return files
+  }
+  const onRefusal = (): void => void refused.push(count)
+  await followCaFiles({ read, authority, isMultiRoot: false, intervalMs: 1, onRefusal }, end.signal)
+  return refused
+}
+
+test('a refusal is told once, and again after the files in force were back', async (t) => {
+  const { dir, authority } = await world(t)
+  const good = await readCaDirectory(dir)
+  const [stranger, another] = [await makeCa({ name: 'stranger' }), await makeCa({ name: 'another' })]
+  write(dir, stranger, stranger)
+  const bad = await readCaDirectory(dir)
+  write(dir, another, another)
+  const worse = await readCaDirectory(dir)
+  const broken = new Error('EIO')
+  assert.deepEqual(await refusalsOf(authority, [good, bad, bad, good, good, bad, bad]), [2, 6])
+  assert.deepEqual(await refusalsOf(authority, [good, broken, broken, good, broken, broken]), [2, 5])
+  assert.deepEqual(await refusalsOf(authority, [bad, worse, worse]), [1, 2])
+  assert.deepEqual(await refusalsOf(authority, [bad, broken, broken, bad]), [1, 2, 4])
 })

@@ -91,11 +91,12 @@ export interface FollowOptions {
   /** The material in force stays. */
   readonly onRefusal?: (error: unknown) => void
   readonly intervalMs?: number
+  readonly now?: () => Date
 }
 
 /** Puts changed files in force until the signal ends it. Reading a directory by path follows replaced symbolic links. */
 export async function followCaFiles(options: FollowOptions, signal: AbortSignal): Promise<void> {
-  const { read, authority, isMultiRoot, onReload, onRefusal, intervalMs = 1_000 } = options
+  const { read, authority, isMultiRoot, onReload, onRefusal, intervalMs = 1_000, now = () => new Date() } = options
   let inForce = ''
   let refusedFor = ''
   while (!signal.aborted) {
@@ -104,13 +105,17 @@ export async function followCaFiles(options: FollowOptions, signal: AbortSignal)
     } catch {
       return
     }
+    let text = ''
     try {
       const files = await read()
-      const text = JSON.stringify(files)
-      if (text === inForce) continue
+      text = JSON.stringify(files)
+      if (text === inForce) {
+        refusedFor = ''
+        continue
+      }
       const source = caSourceOf(Object.keys(files))
       if (source.kind === 'self-signed') throw new MaterialError('INCOMPLETE', 'the signing files are gone')
-      const next = pluggedMaterial(files, source.layout, new Date())
+      const next = pluggedMaterial(files, source.layout, now())
       const isNew = !isSameMaterial(authority.material, next)
       if (isNew) checkReplacement(authority.material, next, isMultiRoot)
       inForce = text
@@ -119,8 +124,8 @@ export async function followCaFiles(options: FollowOptions, signal: AbortSignal)
       authority.replace(next)
       onReload?.()
     } catch (error) {
-      // Tried again: what is not valid yet will be. Told once.
-      const why = error instanceof Error ? error.message : String(error)
+      // Tried again: what is not valid yet will be. Told once for these files and this reason.
+      const why = `${error instanceof Error ? error.message : String(error)}\n${text}`
       if (why !== refusedFor) onRefusal?.(error)
       refusedFor = why
     }
