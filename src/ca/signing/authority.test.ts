@@ -118,6 +118,25 @@ test('replaced material is in force at once and subscribers are told', async () 
   assert.equal(ca.rootBundle, other.pem)
 })
 
+test('work on the material is done in turn, also behind work that failed', async () => {
+  const { authority: ca } = await authority()
+  const [first, second] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
+  const done: string[] = []
+  const turns = [
+    ca.inTurn(() => first.promise.then(() => done.push('first'))),
+    ca.inTurn(() => second.promise.then(() => done.push('second'))),
+    ca.inTurn(async () => done.push('third')),
+  ]
+  second.reject(new Error('refused'))
+  first.resolve()
+  const outcomes = await Promise.allSettled(turns)
+  assert.deepEqual(
+    outcomes.map(({ status }) => status),
+    ['fulfilled', 'rejected', 'fulfilled'],
+  )
+  assert.deepEqual(done, ['first', 'third'])
+})
+
 test('a serving certificate is made of the CA kind and loads', async () => {
   const { authority: ca } = await authority({ kind: 'rsa2048' })
   const serving = await ca.issueServingCertificate(['istiod.istio-system.svc'], 10 * 365 * 86_400)

@@ -25,6 +25,8 @@ export interface SelfAuthority extends CertificateAuthority {
   readonly material: SigningMaterial
   /** Puts other material in force and tells the subscribers. */
   replace(material: SigningMaterial): void
+  /** Does the work once all that was given before has ended: material that is read, and then replaced, must not have changed meanwhile. */
+  inTurn<T>(work: () => Promise<T>): Promise<T>
   /** A certificate for our own servers: a new key of the CA's kind, no maximum but the signing certificate's end. */
   issueServingCertificate(names: readonly string[], ttlSeconds: number): Promise<ServingCertificate>
 }
@@ -37,6 +39,7 @@ export function createAuthority(options: AuthorityOptions): SelfAuthority {
   const { now = () => new Date() } = options
   const listeners = new Set<() => void>()
   let material = options.material
+  let lastTurn: Promise<unknown> = Promise.resolve()
 
   /** The dates of a certificate issued now. Throws a SigningError when the signing certificate has expired. */
   function validity(
@@ -87,6 +90,11 @@ export function createAuthority(options: AuthorityOptions): SelfAuthority {
     replace(next) {
       material = next
       for (const listener of [...listeners]) listener()
+    },
+    inTurn(work) {
+      const turn = lastTurn.then(work)
+      lastTurn = turn.catch(() => {})
+      return turn
     },
     async issueServingCertificate(names, ttlSeconds) {
       // Held on to: other material may come into force while the key is made.

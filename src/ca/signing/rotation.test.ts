@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { X509Certificate } from 'node:crypto'
 import { test } from 'node:test'
+import { setImmediate as tick } from 'node:timers/promises'
 import { makeCa, makeRequest } from '../../../test/support/ca.ts'
 import { memorySecretStore } from '../../../test/support/secret-store.ts'
 import { certificateBlocks } from '../client/index.ts'
@@ -112,6 +113,43 @@ test('another replica takes over an announced root without changing it', async (
   assert.equal((await rotateWith({ authority: other, graceRatio: undefined, overlapSeconds: 60 })).kind, 'reloaded')
   assert.equal(other.rootBundle, authority.rootBundle)
   assert.equal(store.secrets.get(secretName), written)
+})
+
+test('a replica that checks while it renews does not go back to the root before', async () => {
+  const { authority, store, setTime, rotateWith } = await world()
+  setTime(850)
+  assert.equal((await rotateWith({ overlapSeconds: 50 })).kind, 'announced')
+  setTime(905)
+  // What is read may be old by the time it is looked at.
+  const slow = { ...store, read: async (name: string) => tick(await store.read(name)) }
+  const following = rotateWith({ store: slow, graceRatio: undefined, overlapSeconds: 50 })
+  assert.equal((await rotateWith({ overlapSeconds: 50 })).kind, 'rotated')
+  assert.equal((await following).kind, 'unchanged')
+  const secret = store.secrets.get(secretName)
+  assert.ok(secret)
+  assert.equal(authority.rootBundle, materialOfSecret(secretName, secret, '').rootBundle)
+  assert.ok(authority.material.certificate.equal(materialOfSecret(secretName, secret, '').certificate))
+})
+
+test('a rotator that is ended while it waits for another check does not renew', async () => {
+  const { authority, setTime, store } = await world()
+  setTime(850)
+  const before = store.secrets.get(secretName)
+  const [end, other] = [new AbortController(), Promise.withResolvers<void>()]
+  const outcomes: string[] = []
+  const ended = authority.inTurn(() => other.promise)
+  const rotator = runRootRotator(
+    {
+      ...{ store, secretName, authority, graceRatio: 1, ...options, hasJitter: false, checkIntervalSeconds: 1000 },
+      onOutcome: ({ kind }) => void outcomes.push(kind),
+    },
+    end.signal,
+  )
+  end.abort()
+  other.resolve()
+  await Promise.all([ended, rotator])
+  assert.deepEqual(outcomes, [])
+  assert.equal(store.secrets.get(secretName), before)
 })
 
 test('with too little time left to announce another, the root is renewed with its key', async () => {

@@ -37,8 +37,12 @@ export type RotationOutcome =
   /** The root in force stays. */
   | { readonly kind: 'failed'; readonly error: unknown }
 
-/** One check of the root, and its renewal when it is due. Never rejects. */
-export async function rotateRoot(options: RotationOptions): Promise<RotationOutcome> {
+/** One check of the root, and its renewal when it is due, after those of the same authority that have begun. Never rejects. */
+export function rotateRoot(options: RotationOptions): Promise<RotationOutcome> {
+  return options.authority.inTurn(() => checkRoot(options))
+}
+
+async function checkRoot(options: RotationOptions): Promise<RotationOutcome> {
   const { store, secretName, authority, graceRatio, extraRoots = '', now = () => new Date() } = options
   try {
     const secret = await store.read(secretName)
@@ -71,13 +75,18 @@ const longestTimerMs = 2 ** 31 - 1
 
 /** Checks the root from time to time until the signal ends it. An interval of 0 or less checks never. */
 export async function runRootRotator(options: RotatorOptions, signal: AbortSignal): Promise<void> {
-  const { checkIntervalSeconds, hasJitter = true, onOutcome } = options
+  const { authority, checkIntervalSeconds, hasJitter = true, onOutcome } = options
   if (checkIntervalSeconds <= 0) return
   try {
     const intervalMs = Math.min(checkIntervalSeconds * 1000, longestTimerMs)
     if (hasJitter) await delay(Math.random() * intervalMs, undefined, { signal, ref: false })
     for (;;) {
-      onOutcome?.(await rotateRoot(options))
+      const outcome = await authority.inTurn(() => {
+        // Whoever is no longer to check may have been ended while it waited.
+        signal.throwIfAborted()
+        return checkRoot(options)
+      })
+      onOutcome?.(outcome)
       await delay(intervalMs, undefined, { signal, ref: false })
     }
   } catch (error) {
