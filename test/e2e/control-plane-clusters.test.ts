@@ -1,14 +1,16 @@
 // A mesh of several clusters: how remote ones come, change, fail and go, and what is written into them.
 import assert from 'node:assert/strict'
+import { X509Certificate } from 'node:crypto'
 import { mkdirSync, mkdtempSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import { fromBinary } from '@bufbuild/protobuf'
 import { type KubeObject, resources } from '../../src/api/index.ts'
+import { createCaClient } from '../../src/ca/client/index.ts'
 import type { KubeClient } from '../../src/kube/index.ts'
 import { workload } from '../../src/proto/index.ts'
-import { configMapOf, createRunningPod, namespaceNamed } from '../support/cluster-objects.ts'
+import { configMapOf, createRunningPod, meshRoots, namespaceNamed, tokenOf } from '../support/cluster-objects.ts'
 import { type RunningDiscovery, startDiscovery } from '../support/discovery.ts'
 import { startTestApi, type TestApi } from '../support/embedded-api.ts'
 import { observeXds, type XdsObserver } from '../support/xds-observer.ts'
@@ -59,11 +61,14 @@ describe('a mesh of several clusters', { timeout: 90_000 }, () => {
     rmSync(dir, { recursive: true })
   })
 
-  const start = (env: Readonly<Record<string, string>> = {}): Promise<RunningDiscovery> =>
+  const start = (
+    env: Readonly<Record<string, string>> = {},
+    flags: Readonly<Record<string, string>> = {},
+  ): Promise<RunningDiscovery> =>
     startDiscovery({
       kubeconfig: config.server.kubeconfig,
       stateDir: dir,
-      flags: { grpcAddr: '127.0.0.1:0', networksConfig: join(dir, 'none') },
+      flags: { grpcAddr: '127.0.0.1:0', networksConfig: join(dir, 'none'), ...flags },
       env,
     })
   const statusOf = async (discovery: RunningDiscovery, id: string): Promise<ClusterStatus | undefined> =>
@@ -153,6 +158,46 @@ describe('a mesh of several clusters', { timeout: 90_000 }, () => {
     await proxy.until(() => workloadIn(proxy, far).trustDomain === 'three.example')
     await client.delete(resources.configMaps, { namespace: 'istio-system', name: 'istio' })
     await proxy.until(() => workloadIn(proxy, far).trustDomain === '')
+    await config.client.delete(resources.secrets, { namespace: 'istio-system', name: 'two' })
+  })
+
+  test('a node proxy gets certificates for pods of its node in its own cluster, by whatever name that goes', async () => {
+    const node = { namespace: 'istio-system', name: 'zt' }
+    const tokens = new Map<TestApi, string>()
+    for (const [of, account, ip] of [
+      [config, 'here', '10.0.0.9'],
+      [remote, 'there', '10.2.0.9'],
+    ] as const) {
+      const pod = await createRunningPod(of.client, node, { ip, account: 'ztunnel' })
+      await createRunningPod(of.client, { namespace: 'app', name: account }, { ip: ip.replace(/9$/, '10'), account })
+      tokens.set(of, await tokenOf(of.client, { namespace: 'istio-system', name: 'ztunnel' }, { pod }))
+    }
+    await config.client.create(resources.secrets, secretOf('two', { c2: kubeconfigOf(remote) }))
+    await using discovery = await start({}, { clusterAliases: 'formerly=c2,before=Kubernetes' })
+    const roots = await meshRoots(config.client)
+    const ask = async (by: TestApi, clusterId: string, account: string): Promise<string> => {
+      await using ca = createCaClient({
+        address: `127.0.0.1:${discovery.ports.grpc}`,
+        roots: { kind: 'pem', pem: roots },
+        alternativeHostname: 'istiod.istio-system.svc',
+        token: () => tokens.get(by) ?? '',
+        clusterId,
+        impersonate: true,
+      })
+      const { leaf } = await ca.requestCertificate(`spiffe://cluster.local/ns/app/sa/${account}`)
+      return new X509Certificate(leaf).subjectAltName ?? ''
+    }
+    const granted = (account: string): string => `URI:spiffe://cluster.local/ns/app/sa/${account}`
+    for (const name of ['', 'Kubernetes', 'before']) {
+      assert.equal(await ask(config, name, 'here'), granted('here'), name)
+      await assert.rejects(ask(config, name, 'there'), /impersonation authentication failure/, name)
+    }
+    for (const name of ['c2', 'formerly']) {
+      assert.equal(await ask(remote, name, 'there'), granted('there'), name)
+      await assert.rejects(ask(remote, name, 'here'), /impersonation authentication failure/, name)
+      await assert.rejects(ask(config, name, 'there'), /authenticate failure/, name)
+    }
+    await assert.rejects(ask(remote, '', 'there'), /authenticate failure/)
     await config.client.delete(resources.secrets, { namespace: 'istio-system', name: 'two' })
   })
 
