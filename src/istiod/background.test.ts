@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { getEventListeners } from 'node:events'
 import { describe, test } from 'node:test'
+import { eventually } from '../../test/support/eventually.ts'
 import { logLines } from '../../test/support/log-lines.ts'
 import { running, untilAborted } from './background.ts'
 
@@ -36,11 +37,35 @@ describe('work in the background', () => {
     assert.deepEqual(lines, [])
   })
 
-  test('that fails says so at once, and its end is none to whoever ends it', async () => {
+  test('that fails says so, ends what is left of it, and is started again after a pause', async () => {
+    const { logging, until, lines } = logLines()
+    const attempts: AbortSignal[] = []
+    const end = running(
+      async (signal) => {
+        attempts.push(signal)
+        if (attempts.length < 3) throw new Error(`out of paper ${attempts.length}`)
+        await sweeping(signal, [])
+      },
+      new AbortController().signal,
+      logging.scope('test'),
+      1,
+    )
+    assert.match(await until(/out of paper 2/), /error.*test.*background work failed/)
+    await eventually(() => attempts.length === 3, 'the third attempt')
+    assert.deepEqual(
+      attempts.map(({ aborted }) => aborted),
+      [true, true, false],
+    )
+    await end()
+    assert.equal(lines.length, 2)
+    assert.equal(attempts.length, 3)
+  })
+
+  test('is ended within the pause, too', async () => {
     const { logging, until, lines } = logLines()
     const fail = async (): Promise<void> => Promise.reject(new Error('out of paper'))
-    const end = running(fail, new AbortController().signal, logging.scope('test'))
-    assert.match(await until(/background work ended/), /error.*test.*out of paper/)
+    const end = running(fail, new AbortController().signal, logging.scope('test'), 3_600_000)
+    await until(/background work failed/)
     await end()
     assert.equal(lines.length, 1)
   })
