@@ -333,8 +333,8 @@ export function createConnection(options: ConnectionOptions): Connection {
       pump()
     },
     recall() {
-      oneShots.recall()
-      pump()
+      // With the first answers, where these wait for more requests.
+      if (oneShots.recall() && soon === undefined) pump()
     },
     close() {
       closed = true

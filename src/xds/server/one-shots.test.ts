@@ -2,9 +2,11 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { create } from '@bufbuild/protobuf'
 import { discovery } from '../../proto/index.ts'
+import { createMemorySource } from '../testing.ts'
 import type { OneShotType } from '../types.ts'
 import { type Answer, createOneShots } from './one-shots.ts'
 import type { Request } from './request.ts'
+import { connectClient } from './testing.ts'
 
 const client = { nodeId: 'tool', metadata: {}, identities: [] }
 
@@ -49,4 +51,11 @@ test('nobody else is, nor who has unsubscribed', () => {
   assert.equal(oneShots.answer(clients, delta({ resourceNamesUnsubscribe: ['*'] })), undefined)
   oneShots.recall()
   assert.equal(oneShots.next(), undefined)
+})
+
+test('a client whose first requests are still awaited is not answered sooner because others come', () => {
+  const { connection, messages } = connectClient([createMemorySource('test/type')])
+  connection.recall()
+  assert.deepEqual(messages, [])
+  connection.close()
 })

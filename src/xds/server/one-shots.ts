@@ -11,8 +11,8 @@ export interface Answer {
 export interface OneShots {
   /** Undefined: the request asks for nothing. Throws a StreamError to end the stream. */
   answer(type: OneShotType, request: Request): Answer | undefined
-  /** Clients have come or gone. */
-  recall(): void
+  /** Clients have come or gone. Returns whether that is to be told. */
+  recall(): boolean
   /** What is to be told again, one type at a time; undefined when all is told. */
   next(): Answer | undefined
 }
@@ -46,6 +46,7 @@ export function createOneShots(client: XdsClient): OneShots {
     },
     recall() {
       for (const type of standing.keys()) due.add(type)
+      return due.size > 0
     },
     next() {
       const [type] = due
