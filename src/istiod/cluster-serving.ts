@@ -1,7 +1,13 @@
-// Our own serving certificate, signed by a signer of the cluster and renewed at half of its life.
-import { X509Certificate } from 'node:crypto'
+// Our own serving certificate, signed by a signer of the cluster, looked at, and renewed at half of its life.
+import { createPrivateKey, X509Certificate } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { chainWithRoot, createServingRequest, type ServingCertificate, type SignInCluster } from '../ca/index.ts'
+import {
+  chainWithRoot,
+  createServingRequest,
+  type ServingCertificate,
+  type SignInCluster,
+  SigningError,
+} from '../ca/index.ts'
 
 export interface ClusterServingOptions {
   readonly signInCluster: SignInCluster
@@ -12,6 +18,7 @@ export interface ClusterServingOptions {
 }
 
 export interface ClusterServing {
+  /** Rejects with a SigningError when what the signer returns is not for our key and these names: clients would refuse us by it. */
   issue(names: readonly string[], ttlSeconds: number): Promise<ServingCertificate>
   /** Calls `due` when the last certificate has to be renewed, until the signal aborts. */
   follow(due: () => void, signal: AbortSignal): Promise<void>
@@ -30,8 +37,9 @@ export function servingFromCluster(options: ClusterServingOptions): ClusterServi
       const expirationSeconds = Math.min(ttlSeconds, maxTtlSeconds)
       const signed = await signInCluster({ csrPem, signerName, expirationSeconds, usages })
       const chain = chainWithRoot(signed, rootsOf(signerName))
-      const { validToDate } = new X509Certificate(chain[0] ?? '')
-      last = { privateKey, chain: chain.slice(0, -1).join(''), roots: chain.at(-1) ?? '', notAfter: validToDate }
+      const leaf = new X509Certificate(chain[0] ?? '')
+      checkServing(leaf, privateKey, names)
+      last = { privateKey, chain: chain.slice(0, -1).join(''), roots: chain.at(-1) ?? '', notAfter: leaf.validToDate }
       return last
     },
     async follow(due, signal) {
@@ -47,4 +55,13 @@ export function servingFromCluster(options: ClusterServingOptions): ClusterServi
       }
     },
   }
+}
+
+function checkServing(leaf: X509Certificate, privateKey: string, names: readonly string[]): void {
+  if (!leaf.checkPrivateKey(createPrivateKey(privateKey))) {
+    throw new SigningError('CERT_GEN_ERROR', 'the signer has certified another key than ours')
+  }
+  const missing = names.filter((name) => leaf.checkHost(name, { subject: 'never' }) === undefined)
+  if (missing.length === 0) return
+  throw new SigningError('CERT_GEN_ERROR', `the signer has certified us without the names ${missing.join(', ')}`)
 }

@@ -43,8 +43,7 @@ export function openRegistration(options: RegistrationOptions): OpenAuthority {
         return registration.rootBundle
       },
       get expiry() {
-        const ends = certificateBlocks(registration.rootBundle).map((pem) => new X509Certificate(pem).validToDate)
-        const first = ends.toSorted((a, b) => a.getTime() - b.getTime())[0]
+        const first = firstEnd(registration.rootBundle)
         return first === undefined ? undefined : { root: first, chain: first }
       },
       crl: undefined,
@@ -62,6 +61,18 @@ export function openRegistration(options: RegistrationOptions): OpenAuthority {
     follow: (signal) => serving.follow(tell, signal),
     rotate: async () => {},
   }
+}
+
+/** Of configured roots that cannot be read nobody knows when they end; requests that need them are refused with the reason. */
+export function firstEnd(rootsPem: string): Date | undefined {
+  const ends = certificateBlocks(rootsPem).flatMap((pem) => {
+    try {
+      return [new X509Certificate(pem).validToDate]
+    } catch {
+      return []
+    }
+  })
+  return ends.toSorted((a, b) => a.getTime() - b.getTime())[0]
 }
 
 /** The roots of a signer: of the mounted file if there is one, else of mesh config. */
