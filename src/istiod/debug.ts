@@ -4,7 +4,13 @@ import type { Authenticator } from '../ca/index.ts'
 import { type Graph, pictureOf } from '../collections/index.ts'
 import type { ProblemLog } from '../config/index.ts'
 import { problemText } from '../config/index.ts'
-import { type AmbientIndex, type AmbientInputs, placeText, viewAmbient } from '../discovery/ambient/index.ts'
+import {
+  type AmbientIndex,
+  type AmbientInputs,
+  placeText,
+  viewAmbient,
+  viewEndpoints,
+} from '../discovery/ambient/index.ts'
 import type { Connection, ResourceSource } from '../xds/index.ts'
 import { type DebugRights, type DebugView, isFromHere, viewOfRequest } from './debug-access.ts'
 import { jsonReply, type Reply, type Route, textReply } from './http-server.ts'
@@ -77,6 +83,7 @@ export function debugPages(sources: DebugSources): DebugPages {
     resourcesz: page(() => resourcesOf(sources.sources)),
     ambientz: page(() => viewAmbient(index)),
     authorizationz: page(() => viewAmbient(index).policies),
+    endpointz: page(() => viewEndpoints(index)),
     registryz: page(() => viewAmbient(index).services),
     configz: page(() => configurationOf(sources)),
     problemsz: page(() =>

@@ -262,6 +262,8 @@ describe('the control plane', { timeout: 60_000 }, () => {
     assert.match(metrics, /^endpoint_no_pod 0$/m)
     assert.match(metrics, /^pilot_endpoint_not_ready \d+$/m)
     assert.match(metrics, /pilot_xds_pushes\{type="wds"\} [1-9]/)
+    const endpoints = (await (await fetch(`http://${monitoring}/debug/endpointz`)).json()) as { service: string }[]
+    assert.ok(endpoints.some(({ service }) => service === 'app/external.example'))
     const proxy = observeXds(plane.grpc, { tls: { roots, token } })
     await proxy.client.synced
     const clients = (await (await fetch(`http://${monitoring}/debug/syncz`)).json()) as { proxy: string }[]

@@ -12,6 +12,7 @@ export { type AmbientIndex, createAmbientIndex } from './ambient-index.ts'
 export { type ObjectConditions, ownedConditionTypes } from './conditions.ts'
 export { type AmbientView, viewAmbient } from './debug-view.ts'
 export type { EndpointCounts } from './endpoint-counts.ts'
+export { type EndpointView, type ServiceEndpoints, viewEndpoints } from './endpoint-view.ts'
 export type { UnusedGateway } from './gateway-services.ts'
 export {
   type AmbientInputs,
