@@ -27,11 +27,11 @@ export interface MeshLab extends AsyncDisposable {
   /** For files of the test; gone with the lab. */
   readonly directory: string
   /** Starts a node proxy in a pod's or node's namespace; its pods are not waited for. */
-  launch(name: string, env: Readonly<Record<string, string>>, options?: LaunchOptions): LabProxy
+  launch(name: string, env: LabEnvironment, options?: LaunchOptions): LabProxy
   /** Takes a further connection of a node's proxy and hands it the node's pods. */
   serveProxy(node: string): Promise<AgentConnection>
   /** Starts the proxy of a node and waits until its pods are served. */
-  startProxy(node: string, env?: Readonly<Record<string, string>>, options?: LaunchOptions): Promise<LabProxy>
+  startProxy(node: string, env?: LabEnvironment, options?: LaunchOptions): Promise<LabProxy>
   /** A connection as an application of the pod makes it. Resolves when it is connected. */
   connect(pod: string, to: { ip: string; port: number }): Promise<net.Socket>
   /** The agent's end of the proxy that was served last. */
@@ -43,7 +43,12 @@ export interface MeshLab extends AsyncDisposable {
   run(name: string, command: string, ...args: string[]): Promise<string>
 }
 
+/** Besides what every proxy of the lab gets, of which it takes away what is undefined. */
+export type LabEnvironment = Readonly<Record<string, string | undefined>>
+
 export interface LaunchOptions {
+  /** Where the process runs. */
+  readonly directory?: string
   /** A file for the standard output, which is then not among what `log` gives. */
   readonly stdout?: string
   /** Capabilities that the process does not have, as setpriv names them: `net_admin`. */
@@ -145,7 +150,7 @@ export async function createMeshLab(options: {
   const served = new Map<string, AgentConnection>()
   const owned = stack.move()
 
-  function start(name: string, env: Readonly<Record<string, string>>, launched: LaunchOptions = {}): LabProxy {
+  function start(name: string, env: LabEnvironment, launched: LaunchOptions = {}): LabProxy {
     const settings = {
       XDS_ADDRESS: controlPlane.address,
       CA_ADDRESS: controlPlane.address,
@@ -266,7 +271,11 @@ table ${family} mesh {
 `
 }
 
-function launch(namespace: string, env: Record<string, string>, { stdout, without = [] }: LaunchOptions): LabProxy {
+function launch(
+  namespace: string,
+  env: LabEnvironment,
+  { stdout, without = [], directory = tmpdir() }: LaunchOptions,
+): LabProxy {
   const output = stdout === undefined ? 'pipe' : openSync(stdout, 'w')
   const dropped = without.map((capability) => `-${capability}`).join()
   const confined = dropped === '' ? [] : ['setpriv', `--bounding-set=${dropped}`, `--inh-caps=${dropped}`]
@@ -275,7 +284,7 @@ function launch(namespace: string, env: Record<string, string>, { stdout, withou
   const child = spawn('ip', command, {
     env: { PATH: process.env.PATH ?? '', ...env },
     stdio: ['ignore', output, 'pipe'],
-    cwd: tmpdir(),
+    cwd: directory,
   })
   if (typeof output === 'number') closeSync(output)
   let text = ''
