@@ -15,17 +15,21 @@ export interface DeltaStream {
 }
 
 export interface StreamOptions {
-  /** With these roots over TLS, by the name of the control plane's Service; without in plain text. */
+  /** With these roots over TLS; without in plain text. */
   readonly roots?: string
+  /** By default that of the control plane's Service. */
+  readonly serverName?: string
   /** A certificate of the client, with its key. */
   readonly certificate?: { readonly key: string; readonly pem: string }
   readonly headers?: Readonly<Record<string, string>>
 }
 
-const serverName = 'istiod.istio-system.svc'
 const method = '/envoy.service.discovery.v3.AggregatedDiscoveryService/DeltaAggregatedResources'
 
-export function clientTo(port: number, { roots, certificate }: StreamOptions): Client {
+export function clientTo(
+  port: number,
+  { roots, certificate, serverName = 'istiod.istio-system.svc' }: StreamOptions,
+): Client {
   const { key, pem } = certificate ?? {}
   const channel: ChannelCredentials =
     roots === undefined
