@@ -60,17 +60,16 @@ export async function run(): Promise<Row[]> {
     }
     const rows: Row[] = []
     const measure = async (way: string, from: From, pids: readonly number[]): Promise<Row> => {
-      const one = await iperf(lab, from, 1, pids)
-      const eight = await iperf(lab, from, 8, pids)
-      const backwards = await iperf(lab, from, 8, pids, '-R')
+      const forward: Throughput[] = []
+      for (const parallel of [1, 2, 8]) forward.push(await iperf(lab, from, parallel, pids))
+      const back: Throughput[] = []
+      for (const parallel of [1, 2, 8]) back.push(await iperf(lab, from, parallel, pids, '-R'))
       const row: Row = {
         benchmark: 'hbone',
         way,
-        'Gbit/s 1': one.gigabits,
-        'Gbit/s 8': eight.gigabits,
-        'back 8': backwards.gigabits,
-        'CPU s/GB 1': one.processorSeconds,
-        'CPU s/GB 8': eight.processorSeconds,
+        'Gbit/s, 1 / 2 / 8': forward.map(({ gigabits }) => gigabits).join(' / '),
+        'back, 1 / 2 / 8': back.map(({ gigabits }) => gigabits).join(' / '),
+        'CPU s/GB, 1 / 2 / 8': forward.map(({ processorSeconds }) => processorSeconds).join(' / '),
       }
       for (const connections of [1, 64]) {
         for (const bytes of [1, 1024, 16_384]) {
@@ -174,13 +173,18 @@ async function startRelays(lab: MeshLab, directory: string, kind: string): Promi
   return children
 }
 
+interface Throughput {
+  readonly gigabits: number
+  readonly processorSeconds: number
+}
+
 async function iperf(
   lab: MeshLab,
   { pod, ip, iperf: port }: From,
   parallel: number,
   pids: readonly number[],
   ...more: readonly string[]
-): Promise<{ gigabits: number; processorSeconds: number }> {
+): Promise<Throughput> {
   const args = ['iperf3', '-c', ip, '-p', String(port), '-P', String(parallel), '-t', String(seconds), '-J', ...more]
   const before = processorSeconds(pids)
   const { stdout } = await promisify(execFile)('ip', ['netns', 'exec', lab.namespaceName(pod), ...args], {
