@@ -5,6 +5,7 @@ import net from 'node:net'
 import { after, test } from 'node:test'
 import tls from 'node:tls'
 import { createTestAuthority, type TestCredentials } from '../../test/support/certificates.ts'
+import { HboneError } from './errors.ts'
 import { expectOneOf, expectTrustDomain } from './peer.ts'
 import { acceptTls, connectTls } from './tls.ts'
 import type { TlsOptions } from './types.ts'
@@ -92,16 +93,22 @@ test('only AES-GCM suites of TLS 1.3', async () => {
 
 test('with the key exchange group named, that one or none', async () => {
   const groups = 'X25519MLKEM768'
-  const { port } = await listen({ groups })
+  const { port, outcomes } = await listen({ groups })
   const both = await ours(port, { groups })
   both.socket.destroy()
   await assert.rejects(other(port, { ecdhCurve: 'X25519' }))
+  const refusal = await outcomes.at(-1)
+  assert.ok(refusal instanceof HboneError)
+  assert.deepEqual([refusal.code, refusal.message], ['TLS', 'no suitable key share'])
   const ordinary = tls.createServer({ ...pemOf(server), ecdhCurve: 'P-256', ALPNProtocols: ['h2'], requestCert: true })
   ordinary.on('tlsClientError', () => undefined)
   ordinary.listen(0, '127.0.0.1')
   listeners.push(ordinary)
   await once(ordinary, 'listening')
-  await assert.rejects(ours((ordinary.address() as net.AddressInfo).port, { groups }), { code: 'TLS' })
+  await assert.rejects(ours((ordinary.address() as net.AddressInfo).port, { groups }), {
+    code: 'TLS',
+    message: 'ssl/tls alert handshake failure',
+  })
 })
 
 test('nothing of one handshake is used in another', async () => {

@@ -170,7 +170,13 @@ function verificationError(socket: tls.TLSSocket): Error | undefined {
 function asTlsError(error: unknown, refusal?: string): HboneError {
   if (error instanceof HboneError) return error
   if (refusal !== undefined) return new HboneError('PEER_IDENTITY', refusal, { cause: error })
-  return new HboneError('TLS', messageOf(error), { cause: error })
+  return new HboneError('TLS', libraryReason(error) ?? messageOf(error), { cause: error })
+}
+
+/** Why the TLS library failed, without its numbers and the places in its sources that the message has. */
+function libraryReason(error: unknown): string | undefined {
+  if (!(error instanceof Error) || !('library' in error) || !('reason' in error)) return undefined
+  return typeof error.reason === 'string' ? error.reason : undefined
 }
 
 /** After a handshake's outcome is told, what else happens to the socket is told by its close. */
