@@ -157,14 +157,14 @@ describe('certificates of the control plane', { timeout: 150_000 }, () => {
     )
   })
 
-  test('signs with the material of the Secret cacerts, and hands out its revocations', async () => {
-    await using plane = await createPlane()
+  /** Of an authority below a root, with revocations of both. */
+  async function plugIn({ client }: Plane) {
     const root = await makeCa({ name: 'root' })
     const signer = await makeCa({ name: 'one', issuer: root })
     const crl = (await makeCrl(root, [])) + (await makeCrl(signer, ['0a']))
     const encoded = (data: Readonly<Record<string, string>>) =>
       Object.fromEntries(Object.entries(data).map(([key, text]) => [key, Buffer.from(text).toString('base64')]))
-    await plane.client.create(resources.secrets, {
+    await client.create(resources.secrets, {
       apiVersion: 'v1',
       kind: 'Secret',
       metadata: { namespace: 'istio-system', name: 'cacerts' },
@@ -176,6 +176,12 @@ describe('certificates of the control plane', { timeout: 150_000 }, () => {
         'ca-crl.pem': crl,
       }),
     } as KubeObject)
+    return { root, signer, crl }
+  }
+
+  test('signs with the material of the Secret cacerts, and hands out its revocations', async () => {
+    await using plane = await createPlane()
+    const { root, signer, crl } = await plugIn(plane)
     await plane.start({ USE_REMOTE_CERTS: 'true' })
     const { 'root-cert.pem': roots = '' } = await plane.configMap('istio-ca-root-cert', () => true)
     assert.ok(isSameBundle(roots, root.pem))
@@ -186,6 +192,23 @@ describe('certificates of the control plane', { timeout: 150_000 }, () => {
     assert.equal(certificate.intermediates.length, 1)
     const secret = await plane.client.get(resources.secrets, { namespace: 'istio-system', name: 'istio-ca-secret' })
     assert.equal(secret, undefined, 'no root of our own is made')
+  })
+
+  test('hands out revocations under another name, or none, where that is asked for', async () => {
+    for (const isWanted of [true, false]) {
+      await using plane = await createPlane()
+      const { crl } = await plugIn(plane)
+      await plane.start({
+        USE_REMOTE_CERTS: 'true',
+        PILOT_CRL_CONFIGMAP: 'lists',
+        PILOT_ENABLE_CA_CRL: String(isWanted),
+      })
+      if (isWanted) assert.equal((await plane.configMap('lists', () => true))['ca-crl.pem'], crl)
+      await plane.configMap('istio-ca-root-cert', () => true)
+      const { items } = await plane.client.list(resources.configMaps, { namespace: 'app' })
+      const names = items.map(({ metadata }) => metadata.name).filter((name) => name !== 'kube-root-ca.crt')
+      assert.deepEqual(names.sort(), isWanted ? ['istio-ca-root-cert', 'lists'] : ['istio-ca-root-cert'])
+    }
   })
 
   test('has another signer of the cluster certify what it approves', async () => {

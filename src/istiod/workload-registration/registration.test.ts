@@ -283,6 +283,24 @@ describe('workloads that register themselves', { timeout: 60_000 }, () => {
     await until('mine', (found) => (found !== undefined && found.status?.conditions?.length === 0 ? true : undefined))
   })
 
+  test('have no entry where that is switched off, and no health where health checks are', async () => {
+    await using unregistered = open({ registers: false })
+    assert.equal(await unregistered.connected(proxyOf('10.0.0.8')), undefined)
+    await using unchecked = open({ checksHealth: false })
+    const written = proxyOf('10.0.0.8', { metadata: { WORKLOAD_ENTRY: 'none-such' } })
+    assert.equal(await unchecked.connected(written), undefined)
+
+    const attendance = await attended(unchecked.connected(proxyOf('10.0.0.8')))
+    attendance.health({ isHealthy: true, message: '' })
+    const conditions = until('wg-10.0.0.8', (entry) =>
+      entry?.metadata.annotations?.['istio.io/disconnectedAt'] === undefined ? undefined : (entry.status ?? {}),
+    )
+    // What is written of one entry is written in turn: health would be there before its end is.
+    attendance.end()
+    assert.deepEqual((await conditions).conditions ?? [], [])
+    await gone('wg-10.0.0.8')
+  })
+
   test('of a process that is gone are removed by the one that sweeps', async () => {
     {
       await using lost = open({ controller: 'istiod-lost', graceMs: 60_000 })
