@@ -290,15 +290,21 @@ describe('workloads that register themselves', { timeout: 60_000 }, () => {
     const written = proxyOf('10.0.0.8', { metadata: { WORKLOAD_ENTRY: 'none-such' } })
     assert.equal(await unchecked.connected(written), undefined)
 
-    const attendance = await attended(unchecked.connected(proxyOf('10.0.0.8')))
-    attendance.health({ isHealthy: true, message: '' })
-    const conditions = until('wg-10.0.0.8', (entry) =>
-      entry?.metadata.annotations?.['istio.io/disconnectedAt'] === undefined ? undefined : (entry.status ?? {}),
-    )
-    // What is written of one entry is written in turn: health would be there before its end is.
-    attendance.end()
-    assert.deepEqual((await conditions).conditions ?? [], [])
-    await gone('wg-10.0.0.8')
+    await using checked = open()
+    const silent = await attended(unchecked.connected(proxyOf('10.0.0.18')))
+    const heard = await attended(checked.connected(proxyOf('10.0.0.19')))
+    for (const one of [silent, heard]) one.health({ isHealthy: true, message: '' })
+    // The later word is written.
+    await until('wg-10.0.0.19', (entry) => entry?.status?.conditions?.find(({ type }) => type === 'Healthy'))
+    const entry = await api.client.get<WorkloadEntry>(resources.workloadEntries, {
+      namespace: 'vms',
+      name: 'wg-10.0.0.18',
+    })
+    assert.ok(entry)
+    assert.deepEqual(entry.status?.conditions ?? [], [])
+    for (const one of [silent, heard]) one.end()
+    await gone('wg-10.0.0.18')
+    await gone('wg-10.0.0.19')
   })
 
   test('of a process that is gone are removed by the one that sweeps', async () => {
