@@ -127,3 +127,40 @@ test('whatever a peer sends as authority and headers ends in a decision', () => 
     }),
   )
 })
+
+test('a decision says why', () => {
+  const local = state.workload('local')
+  assert.ok(local)
+  const reasonOf = (decision: InboundDecision | ReturnType<typeof decidePlaintext>) =>
+    decision.kind === 'connect' ? decision.reason : decision.error
+  const hosted = meshOf(
+    '{workloads: [{uid: h, name: h, namespace: ns, hostname: h.example, network: net, workloadIps: [10.0.0.2], services: {}}], services: []}',
+  )
+  const of = (authority: string, view = state, owner = local) =>
+    reasonOf(
+      decideInbound(
+        view,
+        {
+          method: 'CONNECT',
+          authority,
+          local: owner,
+          from: { ip: '10.0.0.1', port: 4000 },
+          connectionTo: { ip: '10.0.0.2', port: 15008 },
+          headers: {},
+        },
+        options,
+      ),
+    )
+  assert.equal(of('10.0.0.2:8080'), 'addressed by IP')
+  assert.equal(of('a.example:80'), 'addressed by the host name of service a.example')
+  assert.equal(of('h.example:80', hosted, hosted.workload('h')), 'addressed by the host name of workload h')
+  assert.equal(of('10.0.0.3:8080'), 'ip mismatch: 10.0.0.2 != 10.0.0.3')
+  assert.equal(of('b.example:81'), 'requested service b.example:81 found, but cannot resolve port')
+  assert.equal(of('c.example:80'), 'no service or workload for hostname: c.example')
+  const plain = (port: number) =>
+    reasonOf(
+      decidePlaintext(state, { local, from: { ip: '10.0.0.1', port: 1 }, to: { ip: '10.0.0.2', port } }, options),
+    )
+  assert.equal(plain(80), 'plaintext to the workload itself')
+  assert.equal(plain(15001), 'attempted recursive call to ourselves')
+})

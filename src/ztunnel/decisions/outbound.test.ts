@@ -108,7 +108,51 @@ for (const [what, mesh, to, error] of refusals) {
   })
 }
 
-test('every decision says why', () => {
-  const decision = route(meshOf(`workloads: [${client}]`), '192.0.2.1')
-  assert.match(decision.kind === 'refuse' ? decision.error : decision.reason, /passed through/)
+const service = (more: string) =>
+  `{name: s, namespace: ns, hostname: s.example, vips: [/10.1.0.1], ports: {80: 8080}${more}}`
+const pod = (more: string) =>
+  `{uid: pod, namespace: ns, serviceAccount: pod, trustDomain: td, workloadIps: [10.0.0.2], services: {ns/s.example: {}}${more}}`
+const waypoint =
+  '{uid: way, namespace: ns, serviceAccount: way, trustDomain: td, workloadIps: [10.0.0.9], services: {}}'
+const toWaypoint = ', waypoint: {destination: /10.0.0.9, hboneMtlsPort: 15008}'
+const toFarWaypoint = ', waypoint: {destination: other/10.9.0.1, hboneMtlsPort: 15008}'
+const farPod =
+  '{uid: pod, namespace: ns, network: other, workloadIps: [], networkGateway: {destination: other/10.9.0.1, hboneMtlsPort: 15008}, services: {ns/s.example: {}}}'
+const gateway = '{uid: gw, namespace: ns, network: other, workloadIps: [10.9.0.1], services: {}}'
+
+const vip = '10.1.0.1'
+const podIp = '10.0.0.2'
+const why: readonly (readonly [kind: string, to: string, workloads: string[], services: string[], reason: string])[] = [
+  ['tcp', '192.0.2.1', [], [], 'no service or workload has the address: passed through'],
+  [
+    'tcp',
+    vip,
+    [],
+    [service(', loadBalancer: {mode: Passthrough, routingPreferences: [], healthPolicy: AllowAll}')],
+    'service s.example passes its addresses through',
+  ],
+  ['tcp', podIp, [pod('')], [], 'pod by its address, outside the mesh: TCP'],
+  ['tcp', vip, [pod('')], [service('')], 'pod by service s.example, outside the mesh: TCP'],
+  ['hbone', podIp, [pod(', protocol: HBONE')], [], 'pod by its address: HBONE'],
+  ['hbone', vip, [pod(', protocol: HBONE')], [service('')], 'pod by service s.example: HBONE'],
+  ['hbone', podIp, [pod(toWaypoint), waypoint], [], 'workload pod has a waypoint: way'],
+  ['hbone', vip, [pod(''), waypoint], [service(toWaypoint)], 'service s.example has a waypoint: way'],
+  ['double-hbone', vip, [farPod, gateway], [service('')], 'pod is on network other: through gateway gw'],
+  ['refuse', vip, [], [service('')], 'no healthy upstream: 10.1.0.1:80'],
+  ['refuse', vip, [farPod], [service('')], 'unknown network gateway: network gateway 10.9.0.1:15008 not found'],
+  ['refuse', podIp, [pod(toFarWaypoint), gateway], [], 'no service for target address: 10.0.0.2:80'],
+  ['refuse', '127.0.0.1', [], [], 'attempted recursive call to ourselves'],
+]
+for (const [kind, to, workloads, services, reason] of why) {
+  test(`a decision says why: ${kind}, ${reason}`, () => {
+    const state = meshOf(`workloads: [${[client, ...workloads].join()}]\nservices: [${services.join()}]`)
+    const decision = route(state, to, to === '127.0.0.1' ? 15001 : 80)
+    assert.deepEqual([decision.kind, decision.kind === 'refuse' ? decision.error : decision.reason], [kind, reason])
+  })
+}
+
+test('a network gateway by a host name nobody has is named in the refusal', () => {
+  const far = farPod.replace('other/10.9.0.1', 'ns/gw.example')
+  const state = meshOf(`workloads: [${client}, ${far}]\nservices: [${service('')}]`)
+  assert.equal(errorOf(route(state, vip)), 'unknown network gateway: network gateway gw.example not found')
 })
