@@ -5,22 +5,13 @@ import { existsSync, writeFileSync } from 'node:fs'
 import type net from 'node:net'
 import { join } from 'node:path'
 import { after, before, suite, test } from 'node:test'
-import tls from 'node:tls'
 import { envoyFiles, envoyMissing, startEnvoy, tunnelClient, tunnelServer } from '../support/envoy.ts'
 import { eventually } from '../support/eventually.ts'
 import { answerBack } from '../support/lab-sockets.ts'
 import { canRunLab, createMeshLab, type LabProxy, type MeshLab } from '../support/mesh-lab.ts'
 import { announcePod, exchange } from '../support/mesh-lab-content.ts'
-import {
-  encodeFrame,
-  encodeHeaders,
-  flags,
-  frameTypes,
-  preface,
-  type RawPeer,
-  rawPeer,
-  statusOf,
-} from '../support/raw-http2.ts'
+import { encodeFrame, flags, frameTypes } from '../support/raw-http2.ts'
+import { connectBlock, openRawTunnels, type RawTunnelClient } from '../support/raw-tunnel-client.ts'
 
 const client = { name: 'client', ip: '10.77.2.1', node: 'n1' }
 const server = { name: 'server', ip: '10.77.2.2', node: 'n1' }
@@ -54,78 +45,27 @@ suite('tunnels with other implementations', { skip: canRunLab, timeout: 120_000 
   })
   after(() => lab?.[Symbol.asyncDispose]())
 
-  /** A TLS connection as the mesh asks for it, made with nothing of the product. */
-  const connectTls = async (name = 'stranger', more: tls.ConnectionOptions = {}): Promise<tls.TLSSocket> => {
-    const { chain, privateKey } = await lab.controlPlane.issue(identityOf(name))
-    const socket = tls.connect({
-      socket: await lab.connect('stranger', hbone),
-      cert: chain,
-      key: privateKey,
-      ca: lab.controlPlane.roots,
-      ALPNProtocols: ['h2'],
-      minVersion: 'TLSv1.3',
-      checkServerIdentity: (_, certificate) =>
-        certificate.subjectaltname === `URI:${identityOf('server')}` ? undefined : new Error('another server'),
-      ...more,
-    })
-    await once(socket, 'secureConnect')
-    return socket
-  }
-
   suite('a client written from the RFC', () => {
-    const open = async (settings: Uint8Array = Buffer.alloc(0)): Promise<RawPeer & AsyncDisposable> => {
-      const socket = await connectTls()
-      const peer = rawPeer(socket)
-      peer.send(preface, encodeFrame(frameTypes.settings, 0, 0, settings))
-      const theirs = await peer.next(({ type, flags: has }) => type === frameTypes.settings && has === 0, 'settings')
-      peer.send(encodeFrame(frameTypes.settings, 0, flags.ack))
-      assert.equal(theirs.payload.length % 6, 0)
-      await peer.next(
-        ({ type, flags: has }) => type === frameTypes.settings && has === flags.ack,
-        'the acknowledgement',
-      )
-      return Object.defineProperties({} as RawPeer & AsyncDisposable, {
-        ...Object.getOwnPropertyDescriptors(peer),
-        [Symbol.asyncDispose]: { value: async () => void socket.destroy() },
+    const open = (settings?: Uint8Array): Promise<RawTunnelClient> =>
+      openRawTunnels(lab, {
+        from: stranger.name,
+        to: server.ip,
+        as: identityOf('stranger'),
+        expects: identityOf('server'),
+        ...(settings === undefined ? {} : { settings }),
       })
-    }
-    const connectBlock = (authority: string, method = 'CONNECT') =>
-      encodeHeaders([
-        [':method', method],
-        [':authority', authority],
-        ...(method === 'CONNECT'
-          ? []
-          : ([
-              [':scheme', 'https'],
-              [':path', '/'],
-            ] as const)),
-        ['baggage', 'k8s.namespace.name=elsewhere'],
-        ['forwarded', 'for="10.0.0.1:1"'],
-      ])
     const headers = (stream: number, block: Buffer, more = 0) =>
       encodeFrame(frameTypes.headers, stream, flags.endHeaders | more, block)
-    const status = async (peer: RawPeer, stream: number) => {
-      const frame = await peer.next(({ type, stream: of }) => type === frameTypes.headers && of === stream, 'an answer')
-      return { status: statusOf(frame.payload), ended: (frame.flags & flags.endStream) !== 0 }
-    }
-    const read = async (peer: RawPeer, stream: number, bytes: number) => {
-      let text = ''
-      while (text.length < bytes) {
-        const { payload } = await peer.next(({ type, stream: of }) => type === frameTypes.data && of === stream, 'data')
-        text += payload.toString()
-      }
-      return text
-    }
 
     test('carries bytes both ways and closes each way by itself', async () => {
       await using peer = await open()
       peer.send(headers(1, connectBlock(application)))
-      assert.deepEqual(await status(peer, 1), { status: 200, ended: false })
+      assert.deepEqual(await peer.answer(1), { status: 200, ended: false })
       peer.send(encodeFrame(frameTypes.data, 1, 0, Buffer.from('hello')))
-      assert.equal(await read(peer, 1, 5), 'hello')
+      assert.equal(await peer.read(1, 5), 'hello')
       assert.equal(seen.at(-1), stranger.ip)
       peer.send(encodeFrame(frameTypes.data, 1, flags.endStream, Buffer.from(' and bye')))
-      assert.equal(await read(peer, 1, 8), ' and bye')
+      assert.equal(await peer.read(1, 8), ' and bye')
       await peer.next(
         ({ stream, flags: has }) => stream === 1 && (has & flags.endStream) !== 0,
         'the end of the stream',
@@ -161,8 +101,8 @@ suite('tunnels with other implementations', { skip: canRunLab, timeout: 120_000 
         encodeFrame(frameTypes.ping, 0, 0, Buffer.from('pingpong')),
       ])
       for (const byte of everything) peer.send(Uint8Array.of(byte))
-      assert.equal((await status(peer, 1)).status, 200)
-      assert.equal(await read(peer, 1, 7), 'padded!')
+      assert.equal((await peer.answer(1)).status, 200)
+      assert.equal(await peer.read(1, 7), 'padded!')
       const pong = await peer.next(({ type, flags: has }) => type === frameTypes.ping && has === flags.ack, 'a pong')
       assert.equal(pong.payload.toString(), 'pingpong')
     })
@@ -171,7 +111,7 @@ suite('tunnels with other implementations', { skip: canRunLab, timeout: 120_000 
       // SETTINGS_INITIAL_WINDOW_SIZE (4) of 10 bytes.
       await using peer = await open(Buffer.concat([Buffer.from([0, 4]), uint32(10)]))
       peer.send(headers(1, connectBlock(application)), encodeFrame(frameTypes.data, 1, 0, Buffer.alloc(25, 'x')))
-      assert.equal(await read(peer, 1, 10), 'x'.repeat(10))
+      assert.equal(await peer.read(1, 10), 'x'.repeat(10))
       peer.send(encodeFrame(frameTypes.ping, 0, 0, Buffer.from('stillful')))
       await peer.next(({ type, flags: has }) => type === frameTypes.ping && has === flags.ack, 'a pong')
       assert.equal(
@@ -179,15 +119,15 @@ suite('tunnels with other implementations', { skip: canRunLab, timeout: 120_000 
         false,
       )
       peer.send(encodeFrame(frameTypes.windowUpdate, 1, 0, uint32(10)))
-      assert.equal(await read(peer, 1, 10), 'x'.repeat(10))
+      assert.equal(await peer.read(1, 10), 'x'.repeat(10))
       peer.send(encodeFrame(frameTypes.windowUpdate, 1, 0, uint32(100)))
-      assert.equal(await read(peer, 1, 5), 'x'.repeat(5))
+      assert.equal(await peer.read(1, 5), 'x'.repeat(5))
     })
 
     test('gets windows for what was taken: far more than the first window arrives', async () => {
       await using peer = await open()
       peer.send(headers(1, connectBlock(application)))
-      assert.equal((await status(peer, 1)).status, 200)
+      assert.equal((await peer.answer(1)).status, 200)
       const total = 24 * 1024 * 1024
       const chunk = Buffer.alloc(16 * 1024, 'y')
       // The stream's window is what the settings say; the connection's starts small and is widened by an update.
@@ -228,7 +168,7 @@ suite('tunnels with other implementations', { skip: canRunLab, timeout: 120_000 
       for (const [index, [block, expected]] of cases.entries()) {
         const stream = index * 2 + 1
         peer.send(headers(stream, block))
-        assert.deepEqual(await status(peer, stream), { status: expected, ended: true })
+        assert.deepEqual(await peer.answer(stream), { status: expected, ended: true })
       }
     })
 
@@ -241,14 +181,14 @@ suite('tunnels with other implementations', { skip: canRunLab, timeout: 120_000 
       })
       await using peer = await open()
       peer.send(headers(1, connectBlock(`${server.ip}:8081`)), headers(3, connectBlock(application)))
-      assert.equal((await status(peer, 1)).status, 200)
-      assert.equal((await status(peer, 3)).status, 200)
+      assert.equal((await peer.answer(1)).status, 200)
+      assert.equal((await peer.answer(3)).status, 200)
       await eventually(() => sockets.length === 1, 'the application has the connection')
       const failed = sockets[0] && once(sockets[0], 'error')
       peer.send(encodeFrame(frameTypes.resetStream, 1, 0, uint32(8)))
       assert.equal((await failed)?.[0]?.code, 'ECONNRESET')
       peer.send(encodeFrame(frameTypes.data, 3, 0, Buffer.from('still')))
-      assert.equal(await read(peer, 3, 5), 'still')
+      assert.equal(await peer.read(3, 5), 'still')
       listener.close()
     })
 
@@ -272,7 +212,7 @@ suite('tunnels with other implementations', { skip: canRunLab, timeout: 120_000 
       assert.ok(reasons().includes('WINDOW_UPDATE of nothing'), `${reasons()}`)
       await using peer = await open()
       peer.send(headers(1, connectBlock(application)))
-      assert.equal((await status(peer, 1)).status, 200)
+      assert.equal((await peer.answer(1)).status, 200)
     })
   })
 
