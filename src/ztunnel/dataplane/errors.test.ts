@@ -33,6 +33,8 @@ test('what breaks a connection under way is told with its direction and layer', 
   const timedOut = systemError('ETIMEDOUT', 'read')
   assert.equal(describeBreak(timedOut, 'first').error, 'send: io error: read ETIMEDOUT')
   assert.equal(describeBreak(timedOut, 'second').error, 'receive: io error: read ETIMEDOUT')
+  const shutdown = describeBreak(systemError('EIO', 'shutdown'), 'second')
+  assert.deepEqual(shutdown, { flag: 'CONNECT', error: 'while closing connection: io error: shutdown EIO' })
   const reset = new Error('Stream closed with error code 2')
   assert.equal(describeBreak(reset, 'second').error, 'receive: h2 failed: Stream closed with error code 2')
   const cut = new ConnectionError('DENY', 'connection closed due to policy change')

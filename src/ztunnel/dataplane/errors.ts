@@ -23,6 +23,9 @@ export function describeFailure(error: unknown): ConnectionFailure {
 /** What broke a connection while its bytes were carried: the client (the first end) on the way out, the destination on the way back. */
 export function describeBreak(error: Error, brokenEnd: 'first' | 'second' | undefined): ConnectionFailure {
   if (brokenEnd === undefined) return describeFailure(error)
+  if ('syscall' in error && error.syscall === 'shutdown') {
+    return { flag: 'CONNECT', error: errorTexts.closing(errorTexts.io(error.message)) }
+  }
   const cause = isSystemError(error) ? errorTexts.io(error.message) : errorTexts.http2(error.message)
   return { flag: 'CONNECT', error: brokenEnd === 'first' ? errorTexts.send(cause) : errorTexts.receive(cause) }
 }

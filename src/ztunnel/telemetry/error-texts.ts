@@ -4,6 +4,7 @@ export const errorTexts = {
   io: (cause: string) => `io error: ${cause}`,
   receive: (cause: string) => `receive: ${cause}`,
   send: (cause: string) => `send: ${cause}`,
+  closing: (cause: string) => `while closing connection: ${cause}`,
   connect: (cause: string) => `connection failed: ${cause}`,
   hboneConnectTimeout: (cause: string) =>
     `connection timed out, maybe a NetworkPolicy is blocking HBONE port 15008: ${cause}`,

@@ -16,7 +16,6 @@ export interface ZtunnelMetrics {
   readonly socketsOpen: Gauge<'reporter'>
   readonly onDemandDns: Counter<(typeof sourceLabelNames)[number] | 'hostname'>
   readonly crlRejections: Counter<'reporter'>
-  readonly crlUntracked: Counter<'reporter'>
   readonly dnsRequests: Counter<DnsLabel>
   readonly dnsUpstreamRequests: Counter<DnsLabel>
   readonly dnsUpstreamFailures: Counter<DnsLabel>
@@ -95,11 +94,6 @@ export function createZtunnelMetrics(families: MetricFamilies): ZtunnelMetrics {
     crlRejections: counter(
       'istio_crl_policy_rejections_total',
       unstable('The total number of connections rejected by a certificate revocation list'),
-      reporter.labels,
-    ),
-    crlUntracked: counter(
-      'istio_crl_untracked_connections_total',
-      unstable('The total number of connections that cannot be checked again when revocation lists change'),
       reporter.labels,
     ),
     dnsRequests: counter('istio_dns_requests_total', unstable('The total number of DNS requests'), dns.labels),
