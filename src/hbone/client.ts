@@ -61,7 +61,7 @@ export async function openTunnelConnection(
     },
     onChange: (listener) => void listeners.add(listener),
     closeGracefully: () => session.leave(),
-    destroy: () => session.destroy(),
+    cut: () => session.cut(),
     async connect(request, connectSignal) {
       if (!session.open) throw new HboneError('RETRY', 'the connection is closing')
       return openTunnel(session, { request, peer, timeoutMs, signal: connectSignal })

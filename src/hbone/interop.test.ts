@@ -43,7 +43,7 @@ async function ourServer(handle: (request: TunnelRequest) => void): Promise<numb
   return portOf(
     net.createServer({ pauseOnConnect: true }, (socket) => {
       serveMeshTunnels(socket, credentials, handle).then(
-        (connection) => closers.push(() => connection.destroy()),
+        (connection) => closers.push(() => connection.cut()),
         () => undefined,
       )
     }),
@@ -57,7 +57,7 @@ async function ourClient(port: number): Promise<TunnelConnection> {
     tls: { credentials, checkPeer: expectOneOf([id]) },
     http2: defaultHttp2Options,
   })
-  closers.push(() => connection.destroy())
+  closers.push(() => connection.cut())
   return connection
 }
 
@@ -284,6 +284,6 @@ test('both roles announce the windows, frames, headers and streams that they tak
     maxConcurrentStreams: pick(session.remoteSettings).maxConcurrentStreams,
     enablePush: false,
   })
-  connection.destroy()
+  connection.cut()
   server.close()
 })

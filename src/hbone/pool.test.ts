@@ -5,6 +5,8 @@ import { createTunnelPool, HboneError, type Tunnel, type TunnelConnection } from
 
 interface FakeConnection extends TunnelConnection {
   readonly tunnels: Set<Tunnel>
+  /** How often it was cut. */
+  readonly cuts: number
   sayGoodbye(): void
   endOne(): void
   holdUp(): void
@@ -14,6 +16,7 @@ function fakeConnection(maxTunnels = 1000): FakeConnection {
   const listeners = new Set<() => void>()
   const tunnels = new Set<Tunnel>()
   let heldUp = false
+  let cuts = 0
   const { promise: closed, resolve: close } = Promise.withResolvers<void>()
   let usable = true
   let active = 0
@@ -54,7 +57,11 @@ function fakeConnection(maxTunnels = 1000): FakeConnection {
       usable = false
       if (active === 0) close()
     },
-    destroy() {
+    get cuts() {
+      return cuts
+    },
+    cut() {
+      cuts += 1
       usable = false
       close()
     },
@@ -100,7 +107,7 @@ test('a hundred callers at once share one connection', async () => {
   const tunnels = pool(100)
   await Promise.all(Array.from({ length: 100 }, () => tunnels.connect(one, request)))
   assert.equal(one.opened.length, 1)
-  tunnels.close()
+  await tunnels.close()
 })
 
 test('callers beyond the limit get the next connection; a connection with room again is used again', async () => {
@@ -114,7 +121,7 @@ test('callers beyond the limit get the next connection; a connection with room a
   one.opened[0]?.endOne()
   await tunnels.connect(one, request)
   assert.equal(one.opened.length, 2)
-  tunnels.close()
+  await tunnels.close()
 })
 
 test("the peer's limit counts too", async () => {
@@ -122,7 +129,7 @@ test("the peer's limit counts too", async () => {
   const tunnels = pool(100)
   await Promise.all([tunnels.connect(one, request), tunnels.connect(one, request)])
   assert.equal(one.opened.length, 2)
-  tunnels.close()
+  await tunnels.close()
 })
 
 test('a failed attempt fails all who waited for it at once; the next caller tries again', async () => {
@@ -134,7 +141,7 @@ test('a failed attempt fails all who waited for it at once; the next caller trie
   assert.equal(one.signals.length, 1)
   failing = false
   await tunnels.connect(one, request)
-  tunnels.close()
+  await tunnels.close()
 })
 
 test('an attempt nobody waits for is given up, and a later caller starts its own', async () => {
@@ -146,7 +153,7 @@ test('an attempt nobody waits for is given up, and a later caller starts its own
   await assert.rejects(first, { code: 'ABORTED' })
   assert.equal(one.signals[0]?.aborted, true)
   await tunnels.connect(one, request)
-  tunnels.close()
+  await tunnels.close()
 })
 
 test('a connection whose peer said goodbye gets no new tunnels', async () => {
@@ -157,7 +164,7 @@ test('a connection whose peer said goodbye gets no new tunnels', async () => {
   await tunnels.connect(one, request)
   assert.equal(one.opened.length, 2)
   assert.equal(tunnels.connections, 1)
-  tunnels.close()
+  await tunnels.close()
 })
 
 for (const [what, options] of [
@@ -175,7 +182,7 @@ for (const [what, options] of [
     assert.equal(tunnels.connections, 0)
     await assert.rejects(tunnels.connect(one, request))
     assert.equal(one.opened.length, 8)
-    tunnels.close()
+    await tunnels.close()
   })
 }
 
@@ -190,7 +197,7 @@ test('a peer that says goodbye at once is left for the one that listens after it
   const tunnels = pool(10)
   await tunnels.connect(one, request)
   assert.equal(one.opened.length, 3)
-  tunnels.close()
+  await tunnels.close()
 })
 
 test('what tunnels hold up on one connection is left alone by others, which get a new one, up to four', async () => {
@@ -201,7 +208,7 @@ test('what tunnels hold up on one connection is left alone by others, which get 
     assert.equal(one.opened.length, expected)
     one.opened.at(-1)?.holdUp()
   }
-  tunnels.close()
+  await tunnels.close()
 })
 
 test('a request the peer did not look at is tried on another connection', async () => {
@@ -216,7 +223,7 @@ test('a request the peer did not look at is tried on another connection', async 
   }
   await tunnels.connect(one, request)
   assert.equal(one.opened.length, 2)
-  tunnels.close()
+  await tunnels.close()
 })
 
 test('an unused connection is given up after its time, and a new caller opens another', async () => {
@@ -233,7 +240,7 @@ test('an unused connection is given up after its time, and a new caller opens an
     assert.equal(tunnels.connections, 0)
     await tunnels.connect(one, request)
     assert.equal(one.opened.length, 2)
-    tunnels.close()
+    await tunnels.close()
   } finally {
     mock.timers.reset()
   }
@@ -244,8 +251,9 @@ test('closing rejects those who wait and closes every connection', async () => {
   const tunnels = pool(1)
   await tunnels.connect(one, request)
   const waiting = tunnels.connect(one, request)
-  tunnels.close()
+  const closing = tunnels.close()
   await assert.rejects(waiting, { code: 'DRAINING', message: 'pool draining' })
-  await one.opened[0]?.closed
+  await closing
+  assert.equal(one.opened[0]?.cuts, 1)
   await assert.rejects(tunnels.connect(one, request), { code: 'DRAINING' })
 })

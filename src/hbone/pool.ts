@@ -23,8 +23,8 @@ export interface TunnelPool {
   drain(): void
   /** Cuts the connections whose peer is no longer acceptable. */
   cut(unacceptable: (peer: PeerCertificate) => boolean): void
-  /** Closes every connection; those who wait get `pool draining`. */
-  close(): void
+  /** Cuts every connection; those who wait get `pool draining`. Resolves when all are closed. */
+  close(): Promise<void>
   readonly connections: number
 }
 
@@ -126,12 +126,12 @@ export function createTunnelPool(options: PoolOptions): TunnelPool {
       (connection) => {
         destination.attempt = undefined
         if (closed) {
-          connection.destroy()
+          connection.cut()
           return
         }
         // Nobody waited any more when it came about, but it is good for those who came since.
         if (controller.signal.aborted && destination.waiters.size === 0) {
-          connection.destroy()
+          connection.cut()
           forgetIfEmpty(destination)
           return
         }
@@ -216,7 +216,7 @@ export function createTunnelPool(options: PoolOptions): TunnelPool {
     },
     cut(unacceptable) {
       const all = [...destinations.values()].flatMap(({ connections }) => [...connections]).concat([...leaving])
-      for (const connection of all) if (unacceptable(connection.peer)) connection.destroy()
+      for (const connection of all) if (unacceptable(connection.peer)) connection.cut()
     },
     drain() {
       closed = true
@@ -224,15 +224,16 @@ export function createTunnelPool(options: PoolOptions): TunnelPool {
         for (const connection of [...destination.connections]) retire(destination, connection)
       }
     },
-    close() {
+    async close() {
       closed = true
       for (const destination of [...destinations.values()]) {
         refuseAll(destination, new HboneError('DRAINING', 'pool draining'))
         destination.attempt?.abort()
         for (const connection of [...destination.connections]) retire(destination, connection)
       }
-      for (const connection of [...leaving]) connection.destroy()
       destinations.clear()
+      for (const connection of leaving) connection.cut()
+      await Promise.all([...leaving].map((connection) => connection.closed))
     },
   }
 }

@@ -37,7 +37,7 @@ export async function serveTunnels(
       return session.failure instanceof Http2ConnectionError ? session.failure : undefined
     },
     goAway: () => session.leave(),
-    destroy: () => session.destroy(),
+    cut: () => session.cut(),
   }
   const session = createSession(socket, {
     role: 'server',

@@ -24,7 +24,7 @@ const serverId = 'spiffe://cluster.local/ns/a/sa/server'
 let authority: TestAuthority
 let client: TlsCredentials
 let server: TlsCredentials
-const open: { destroy(): void }[] = []
+const open: { cut(): void }[] = []
 
 before(async () => {
   authority = await createTestAuthority()
@@ -32,7 +32,7 @@ before(async () => {
   server = await authority.issue(serverId)
 })
 after(() => {
-  for (const one of open) one.destroy()
+  for (const one of open) one.cut()
 })
 
 interface Listening {
@@ -62,9 +62,9 @@ async function listen(
   assert.ok(address !== null && typeof address === 'object')
   const close = () => {
     listener.close()
-    for (const one of connections) one.destroy()
+    for (const one of connections) one.cut()
   }
-  open.push({ destroy: close })
+  open.push({ cut: close })
   return { port: address.port, failures, connections, close }
 }
 
@@ -212,7 +212,7 @@ test('a reset is CANCEL on the wire, at once, even when the peer takes nothing',
     ca: server.roots,
     requestCert: true,
   })
-  open.push({ destroy: () => listener.close() })
+  open.push({ cut: () => listener.close() })
   const code = new Promise<number>((resolve) => {
     listener.on('stream', (stream) => {
       stream.on('error', () => undefined)
@@ -230,7 +230,7 @@ test('a reset is CANCEL on the wire, at once, even when the peer takes nothing',
   while (tunnel.stream.write(Buffer.alloc(1024 * 1024)) || tunnel.stream.writableLength < 8 * 1024 * 1024);
   tunnel.reset()
   assert.equal(await code, http2.constants.NGHTTP2_CANCEL)
-  connection.destroy()
+  connection.cut()
 })
 
 test('goodbye of the server: tunnels in progress go on, new ones need another connection', async () => {
@@ -263,5 +263,5 @@ test('a tunnel inside a tunnel', async () => {
   const tunnel = await second.connect({ authority: 'inner.example:80', headers: {} })
   tunnel.stream.end('deep')
   assert.equal((await readAll(tunnel.stream)).toString(), 'deep')
-  second.destroy()
+  second.cut()
 })

@@ -104,8 +104,8 @@ export interface TunnelConnection {
   readonly closed: Promise<void>
   /** Ends after the tunnels in progress. */
   closeGracefully(): void
-  /** Cuts everything. */
-  destroy(): void
+  /** Resets every tunnel, tells the peer, and closes: within a second, even when the peer reads nothing. */
+  cut(): void
 }
 
 /** A CONNECT (or another request) that arrived, to be answered exactly once. */
@@ -124,8 +124,8 @@ export interface TunnelServerConnection {
   readonly peer: PeerCertificate
   /** Tells the peer to open no more tunnels; those in progress go on. */
   goAway(): void
-  /** Cuts everything. */
-  destroy(): void
+  /** Resets every tunnel, tells the peer, and closes: within a second, even when the peer reads nothing. */
+  cut(): void
   readonly closed: Promise<void>
   /** How the peer broke the protocol, or that it answers no more; absent when that is not why it ended. */
   readonly breach: Error | undefined

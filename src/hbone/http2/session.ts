@@ -39,11 +39,18 @@ export interface Session {
   openStream(fields: readonly HeaderField[], events: StreamEvents): SessionStream
   /** No new streams; those in progress go on, and then the connection ends. */
   leave(): void
+  /**
+   * Resets every stream, says goodbye, and closes once the peer has that. A peer that takes nothing is waited for a second; what it still
+   * sends is not looked at.
+   */
+  cut(): void
+  /** Closes at once, without a word. */
   destroy(error?: Error): void
 }
 
 const readBuffer = Buffer.allocUnsafeSlow(64 * 1024)
 const lingerMs = 5_000
+const farewellMs = 1_000
 
 /** Speaks HTTP/2 on the socket, which it owns from now on. */
 export function createSession(socket: Socket, options: SessionOptions): Session {
@@ -63,6 +70,7 @@ export function createSession(socket: Socket, options: SessionOptions): Session 
   let goodbyeSent = false
   let peerLeaving = false
   let failure: Error | undefined
+  let cutShort = false
   let destroyed = false
   const pings = createPings(http2, {
     send: (payload) => writer.frame(frameType.ping, 0, 0, payload),
@@ -169,7 +177,7 @@ export function createSession(socket: Socket, options: SessionOptions): Session 
     streams.delete(stream.id)
     sender.forget(stream)
     stream.queue.length = 0
-    if (!destroyed) credit.give(stream.unconsumed)
+    if (!destroyed && !cutShort) credit.give(stream.unconsumed)
     stream.events.closed(code, error)
     const { endDue } = stream
     stream.endDue = undefined
@@ -214,6 +222,27 @@ export function createSession(socket: Socket, options: SessionOptions): Session 
     destroy(error)
   }
 
+  function cut(): void {
+    if (destroyed || cutShort) return
+    cutShort = true
+    leaving = true
+    const ending = linger !== undefined
+    clearTimeout(linger)
+    // Until the peer has closed, too: cutting the socket while it still sends would make it lose what it is told here.
+    linger = setTimeout(() => destroy(), farewellMs)
+    pings.close()
+    for (const stream of [...streams.values()]) {
+      sendReset(stream.id, errorCode.cancel)
+      close(stream, errorCode.cancel)
+    }
+    if (!ending) {
+      if (!goodbyeSent) sendGoaway(receiving.lastPeerStreamId, errorCode.noError)
+      goodbyeSent = true
+      writer.end()
+    }
+    options.onChange()
+  }
+
   function destroy(error?: Error): void {
     if (destroyed) return
     destroyed = true
@@ -227,7 +256,7 @@ export function createSession(socket: Socket, options: SessionOptions): Session 
   }
 
   function receive(bytes: Buffer): void {
-    if (destroyed) return
+    if (destroyed || cutShort) return
     try {
       receiving.take(bytes)
     } catch (error) {
@@ -310,6 +339,7 @@ export function createSession(socket: Socket, options: SessionOptions): Session 
       options.onChange()
       endIfDone()
     },
+    cut,
     destroy,
   }
 }

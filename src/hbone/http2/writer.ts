@@ -23,7 +23,7 @@ export interface FrameWriter {
   /** A DATA frame without copying, only while idle: the payload lies in `buffer` behind room for the frame's header. */
   direct(streamId: number, buffer: Buffer, payloadBytes: number): void
   flush(): void
-  /** Ends the socket after what is waiting. */
+  /** Ends the socket after what is waiting; nothing more is taken. */
   end(): void
   /** Nothing more is sent; what was gathered is given up. */
   close(): void
@@ -58,6 +58,8 @@ export function createFrameWriter(socket: Socket, onRelief: () => void): FrameWr
   let relieving = false
   let ending = false
   let closed = false
+  /** Ending or closed: nothing more is taken. */
+  let shut = false
 
   function makeRoom(): Buffer {
     if (current !== undefined && filled < batchBytes) return current
@@ -125,7 +127,7 @@ export function createFrameWriter(socket: Socket, onRelief: () => void): FrameWr
 
   return {
     get idle() {
-      return !writing && current === undefined && !closed && !ending && socket.writableLength === 0
+      return !writing && current === undefined && !shut && socket.writableLength === 0
     },
     get congested() {
       return relieving
@@ -138,7 +140,7 @@ export function createFrameWriter(socket: Socket, onRelief: () => void): FrameWr
     },
     raw: append,
     frame(type, flags, streamId, payload) {
-      if (closed) return
+      if (shut) return
       appendHeader(payload.length, type, flags, streamId)
       append(payload)
       const bytes = frameHeaderBytes + payload.length
@@ -147,7 +149,7 @@ export function createFrameWriter(socket: Socket, onRelief: () => void): FrameWr
       if (!writing) flushing ??= setImmediate(flush)
     },
     data(streamId, flags, payload) {
-      if (closed) return
+      if (shut) return
       appendHeader(payload.length, frameType.data, flags, streamId)
       append(payload)
       if (!writing) flush()
@@ -160,10 +162,12 @@ export function createFrameWriter(socket: Socket, onRelief: () => void): FrameWr
     },
     flush,
     end() {
+      shut = true
       ending = true
       flush()
     },
     close() {
+      shut = true
       closed = true
       clearImmediate(flushing)
       full.length = 0

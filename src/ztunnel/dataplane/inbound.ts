@@ -43,8 +43,8 @@ export async function serveInbound(context: PodContext, socket: Socket, options:
   socket.once('close', () => services.metrics.socketsOpen.with({ reporter: 'destination' }).dec())
   const gone = new AbortController()
   const endWatch = watchPaused(socket, () => gone.abort(new Error('client gone')))
-  const stop = () => socket.destroy()
-  socket.once('close', onStop(stopping, stop))
+  const keepFromStop = onStop(stopping, () => socket.destroy())
+  socket.once('close', keepFromStop)
   try {
     const wait = { timeoutMs: context.options.localWorkloadTimeoutMs, signal: gone.signal }
     const local = await services.state.waitForLocalWorkload(context.pod, wait)
@@ -62,6 +62,8 @@ export async function serveInbound(context: PodContext, socket: Socket, options:
         preserveSource: options.preserveSource,
       })
     })
+    // From now on its peer is told before it ends.
+    keepFromStop()
     options.onConnection(connection)
     void connection.closed.then(() => {
       const { breach: error } = connection

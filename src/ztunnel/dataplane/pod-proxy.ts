@@ -35,8 +35,8 @@ export interface PodProxy {
   connections(): readonly LiveConnection[]
   /** No new connections; tunnel peers are told; resolves when the connections in progress have ended. */
   drain(): Promise<void>
-  /** Cuts everything at once. */
-  stop(reason: string): void
+  /** Cuts everything at once. Resolves when the peers of tunnels have been told, or have taken too long to hear it. */
+  stop(reason: string): Promise<void>
 }
 
 /** Binds the pod's listeners. Rejects, with nothing left behind, when one of them cannot be bound. */
@@ -103,19 +103,20 @@ export async function startPodProxy(given: PodProxyOptions): Promise<PodProxy> {
     const isRevoked = ({ chain }: Pick<PeerCertificate, 'chain'>) => revocations.check(chain) !== undefined
     tracker.cutRevoked((chain) => isRevoked({ chain }))
     pool.cut(isRevoked)
-    for (const server of servers) if (isRevoked(server.peer)) server.destroy()
+    for (const server of servers) if (isRevoked(server.peer)) server.cut()
   })
 
-  const stop = (reason: string) => {
+  const stop = async (reason: string): Promise<void> => {
     const error = new ConnectionError('CONNECT', reason)
     draining = true
     closeListeners()
     stopping.abort(error)
     tracker.cutAll(error)
-    pool.close()
-    for (const server of servers) server.destroy()
+    const told = [pool.close(), ...[...servers].map(({ closed }) => closed)]
+    for (const server of servers) server.cut()
     tracker.close()
     endRevocations?.()
+    await Promise.all(told)
   }
 
   try {
@@ -143,7 +144,7 @@ export async function startPodProxy(given: PodProxyOptions): Promise<PodProxy> {
     }
   } catch (error) {
     // The first of the listeners may have accepted something already.
-    stop('the proxy of the pod cannot start')
+    await stop('the proxy of the pod cannot start')
     throw error
   }
 

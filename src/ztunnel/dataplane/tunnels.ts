@@ -59,7 +59,7 @@ async function openConnection(
 function refuseRevoked({ services }: PodContext, connection: TunnelConnection): void {
   const revoked = services.revocations?.check(connection.peer.chain)
   if (revoked === undefined) return
-  connection.destroy()
+  connection.cut()
   throw new HboneError('PEER_IDENTITY', revoked)
 }
 
@@ -92,7 +92,7 @@ export async function openInnerTunnel(
       ...(baggage === undefined ? {} : { baggage: parseBaggage([baggage]) }),
     }
   } catch (error) {
-    connection.destroy()
+    connection.cut()
     throw error
   }
 }

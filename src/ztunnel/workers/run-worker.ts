@@ -86,7 +86,7 @@ export function runWorker(data: WorkerData): void {
       case 'heap-profile':
         return await profiler.heapProfile()
       case 'close':
-        pods.stopAll(call.reason)
+        await pods.stopAll(call.reason)
         balance[Symbol.dispose]()
         await readiness[Symbol.asyncDispose]()
         stopBeating()

@@ -16,7 +16,8 @@ export interface WorkerPods {
   drain(id: number): Promise<void>
   /** Of a pod that is still starting too: it is then stopped as soon as it has. */
   stop(id: number, reason: string): void
-  stopAll(reason: string): void
+  /** Resolves when the peers of tunnels have been told, also those of pods stopped before. */
+  stopAll(reason: string): Promise<void>
   connections(): ReadonlyMap<number, readonly LiveConnection[]>
   /** Whether the pod is served here, and, unless `alsoDraining`, takes new connections. */
   serves(id: number, alsoDraining: boolean): boolean
@@ -37,12 +38,20 @@ export function createWorkerPods(
   placeTunnel: (id: number, socket: Socket) => 'here' | Promise<void>,
 ): WorkerPods {
   const entries = new Map<number, Entry>()
+  /** Of proxies that serve nobody any more. */
+  const farewells = new Set<Promise<void>>()
+
+  function end(proxy: PodProxy, reason: string): void {
+    const farewell = proxy.stop(reason)
+    farewells.add(farewell)
+    void farewell.then(() => farewells.delete(farewell))
+  }
 
   function stop(id: number, reason: string): void {
     const entry = entries.get(id)
     if (entry === undefined) return
     entries.delete(id)
-    entry.proxy?.stop(reason)
+    if (entry.proxy !== undefined) end(entry.proxy, reason)
     entry.namespace?.[Symbol.dispose]()
   }
 
@@ -63,7 +72,7 @@ export function createWorkerPods(
           ...(namespace === undefined ? {} : { namespace }),
         })
         if (entries.get(id) === entry) entry.proxy = proxy
-        else proxy.stop('the pod was stopped before it was served')
+        else end(proxy, 'the pod was stopped before it was served')
       } catch (error) {
         entries.delete(id)
         namespace?.[Symbol.dispose]()
@@ -77,8 +86,9 @@ export function createWorkerPods(
       await entry.proxy?.drain()
     },
     stop,
-    stopAll(reason) {
+    async stopAll(reason) {
       for (const id of [...entries.keys()]) stop(id, reason)
+      await Promise.all(farewells)
     },
     serves(id, alsoDraining) {
       const entry = entries.get(id)

@@ -133,7 +133,7 @@ async function rawConnect(world: ScenarioWorld, traffic: Data): Promise<number> 
     assert.ok(error instanceof HboneError)
     return Number(/\d{3}/.exec(error.message)?.[0])
   } finally {
-    connection.destroy()
+    connection.cut()
   }
 }
 
