@@ -102,7 +102,8 @@ export async function createMeshLab(options: {
     ip('-n', namespaceName(name), 'link', 'set', 'lo', 'up')
   }
   addNamespace('fabric')
-  ip('-n', namespaceName('fabric'), 'link', 'add', 'br0', 'type', 'bridge')
+  // Without an address of its own it takes the lowest of its ports, and another when that port goes: nobody would find it for a minute.
+  ip('-n', namespaceName('fabric'), 'link', 'add', 'br0', 'address', '02:00:00:00:00:01', 'type', 'bridge')
   ip('-n', namespaceName('fabric'), 'addr', 'add', `${fabricIp}/16`, 'dev', 'br0')
   ip('-n', namespaceName('fabric'), 'addr', 'add', `${ipv6Of(fabricIp)}/64`, 'dev', 'br0', 'nodad')
   ip('-n', namespaceName('fabric'), 'link', 'set', 'br0', 'up')
