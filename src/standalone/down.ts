@@ -3,7 +3,7 @@ import { existsSync, readdirSync } from 'node:fs'
 import { hasRemains, removeInstance, removeState } from './clean.ts'
 import { StandaloneError } from './error.ts'
 import { runningUp } from './instance-lock.ts'
-import { endProcess } from './node/processes.ts'
+import { endProcess, waitForEnd } from './node/processes.ts'
 import { instancePaths } from './paths.ts'
 import { systemPath } from './prerequisites.ts'
 import { holdsMesh, holdsNothingElse, refuseFile } from './state-directory.ts'
@@ -15,6 +15,7 @@ export interface DownOptions {
 }
 
 const upStopsMs = 60_000
+const outerStopsMs = 10_000
 
 /** Resolves false when there was nothing. @throws StandaloneError for a directory that is no instance's */
 export async function down({ stateDir, keepState }: DownOptions): Promise<boolean> {
@@ -36,5 +37,6 @@ export async function down({ stateDir, keepState }: DownOptions): Promise<boolea
   if (running !== undefined) await endProcess(running, upStopsMs)
   await removeInstance(paths)
   if (!keepState) await removeState(paths)
+  if (running?.outer !== undefined) await waitForEnd(running.outer, outerStopsMs)
   return true
 }

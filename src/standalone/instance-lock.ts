@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import { StandaloneError } from './error.ts'
 import { readJson, writeFileAtomic } from './files.ts'
 import { identifyProcess, isRunning, type ProcessId } from './node/processes.ts'
+import { isRootless } from './rootless.ts'
 
 export type Progress = 'starting' | 'running' | 'stopping' | 'failed'
 
@@ -13,7 +14,12 @@ interface ProgressRecord {
   readonly message?: string
 }
 
-export interface UpRecord extends ProcessId, ProgressRecord {}
+interface UpId extends ProcessId {
+  /** Without root: the process outside, which ends some moments after the one inside. */
+  readonly outer?: ProcessId
+}
+
+export interface UpRecord extends UpId, ProgressRecord {}
 
 /** Which process it is: written once, so that once deleted it stays away. */
 const upFile = (stateDir: string) => join(stateDir, 'up.json')
@@ -21,7 +27,7 @@ const upFile = (stateDir: string) => join(stateDir, 'up.json')
 const progressFile = (stateDir: string) => join(stateDir, 'progress.json')
 
 export async function readUpRecord(stateDir: string): Promise<UpRecord | undefined> {
-  const id = await readJson<ProcessId>(upFile(stateDir))
+  const id = await readJson<UpId>(upFile(stateDir))
   if (id === undefined) return undefined
   const progress = await readJson<ProgressRecord>(progressFile(stateDir))
   return { ...id, progress: 'starting', ...progress }
@@ -68,7 +74,9 @@ export async function writeUpRecord(stateDir: string): Promise<void> {
   const id = identifyProcess(process.pid)
   if (id === undefined) return
   await writeProgress(stateDir, 'starting')
-  await writeFileAtomic(upFile(stateDir), JSON.stringify(id))
+  const outer = isRootless() && process.ppid !== 1 ? identifyProcess(process.ppid) : undefined
+  const record: UpId = { ...id, ...(outer && { outer }) }
+  await writeFileAtomic(upFile(stateDir), JSON.stringify(record))
 }
 
 export async function writeProgress(stateDir: string, progress: Progress, message?: string): Promise<void> {

@@ -7,7 +7,8 @@ import { isReady, type MeshInstance, needsRoot, startMeshInstance, type TestPod 
 import { inMesh, namespaceManifest, podManifest, serviceManifest } from '../support/mesh-manifests.ts'
 
 const options = { skip: needsRoot, timeout: 90_000 }
-const recoveryMs = 5000
+/** For how long what works again is looked at. */
+const steadyMs = 1_000
 
 const manifests = [
   namespaceManifest('default', inMesh),
@@ -112,6 +113,16 @@ async function talksOn(name: string, since: Date): Promise<void> {
   assert.deepEqual(quiet(await linesSince(name, since)), [], name)
 }
 
+/** It fails; then it is well and stays so for a while. */
+async function recovers(name: string, killed: Date): Promise<void> {
+  let failed: string | undefined = await saysSince(name, killed, / failed/)
+  while (failed !== undefined) {
+    const again = timeOf(await saysSince(name, new Date(timeOf(failed)), /well/))
+    await saysSince(name, new Date(again + steadyMs), /well/)
+    failed = quiet(await linesSince(name, new Date(again))).at(-1)
+  }
+}
+
 const all = ['keeps-far', 'keeps-near', 'asks-far', 'plain/asks-outside']
 
 for (const name of ['apiserver', 'controllers', 'node-1', 'node-2']) {
@@ -144,24 +155,19 @@ for (const [what, labels, node] of [
   })
 }
 
-test('a node proxy is killed: other connections go on, new ones work again within 5 s', options, async () => {
+test('a node proxy is killed: other connections go on, new ones work again once it runs again', options, async () => {
   const pod = await systemPod('app=ztunnel', 'node-1')
   const killed = new Date()
   process.kill(processOf(pod), 'SIGKILL')
-  for (const name of ['asks-far', 'plain/asks-outside']) {
-    await saysSince(name, new Date(killed.getTime() + recoveryMs), /well/)
-    assert.deepEqual(quiet(await linesSince(name, new Date(killed.getTime() + recoveryMs))), [], name)
-  }
+  for (const name of ['asks-far', 'plain/asks-outside']) await recovers(name, killed)
   await talksOn('keeps-near', killed)
 })
 
-test('an application is killed: it is started again and new connections work within 5 s', options, async () => {
+test('an application is killed: it is started again and new connections work', options, async () => {
   const pod = await mesh.pod('server')
   const killed = new Date()
   process.kill(processOf(pod), 'SIGKILL')
   await mesh.pod('server', (one) => isReady(one) && (one.status?.containerStatuses?.[0]?.restartCount ?? 0) > 0)
-  await saysSince('asks-far', new Date(killed.getTime() + recoveryMs), /well/)
-  const later = await linesSince('asks-far', new Date(killed.getTime() + recoveryMs))
-  assert.deepEqual(quiet(later), [])
+  await recovers('asks-far', killed)
   await talksOn('keeps-near', killed)
 })

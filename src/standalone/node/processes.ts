@@ -34,6 +34,14 @@ export function signalProcess(id: ProcessId, signal: NodeJS.Signals): boolean {
   }
 }
 
+/** Resolves when the process has ended, or after that time. */
+export async function waitForEnd(id: ProcessId, withinMs: number): Promise<void> {
+  const deadline = Date.now() + withinMs
+  while (isRunning(id) && Date.now() < deadline) await pause()
+}
+
+const pause = () => new Promise((resolve) => setTimeout(resolve, 20))
+
 /** Ends a process: `first` (default SIGTERM), SIGKILL after `graceMs`. Resolves when it is gone. */
 export async function endProcess(id: ProcessId, graceMs: number, first: NodeJS.Signals = 'SIGTERM'): Promise<void> {
   signalProcess(id, first)
@@ -41,6 +49,6 @@ export async function endProcess(id: ProcessId, graceMs: number, first: NodeJS.S
   let killed = false
   while (isRunning(id)) {
     if (!killed && Date.now() >= deadline) killed = signalProcess(id, 'SIGKILL')
-    await new Promise((resolve) => setTimeout(resolve, 20))
+    await pause()
   }
 }
