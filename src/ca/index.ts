@@ -17,7 +17,6 @@ export {
   type OidcOptions,
   parseJwtRule,
 } from './authentication/oidc.ts'
-export { presentedChain } from './authentication/presented-chain.ts'
 export {
   type ServiceAccountCaller,
   serviceAccountOfReview,

@@ -1,7 +1,8 @@
 // The verified certificate of the other side, and the SPIFFE ids in it.
-import type { X509Certificate } from 'node:crypto'
+import { X509Certificate } from 'node:crypto'
 import type { TLSSocket } from 'node:tls'
 import { splitSpiffe } from '../util/index.ts'
+import type { TlsCredentials } from './types.ts'
 
 export interface PeerCertificate {
   /** URI names with the spiffe scheme, in certificate order. */
@@ -33,6 +34,38 @@ export function peerOf(socket: TLSSocket): PeerCertificate | undefined {
     next = next.issuerCertificate
   }
   return { spiffeIds: spiffeIdsOf(leaf), chain }
+}
+
+/**
+ * The chain that a peer sent, from its leaf to one of the roots; undefined when it is not one of which each certificate is signed by the
+ * next: TLS has then verified another way to a root, of which nothing is known.
+ */
+export function wholeChainOf(
+  sent: readonly X509Certificate[],
+  { roots }: Pick<TlsCredentials, 'roots'>,
+): readonly X509Certificate[] | undefined {
+  const anchors = rootsOf(roots)
+  const end = sent.findIndex((one) => anchors.some((root) => root.raw.equals(one.raw)))
+  const below = end === -1 ? sent : sent.slice(0, end)
+  const last = below.at(-1)
+  const root = anchors.find((one) => last !== undefined && isSignedBy(last, one))
+  if (root === undefined) return undefined
+  const chain = [...below, root]
+  return chain.every((one, at) => at === 0 || isSignedBy(chain[at - 1] ?? one, one)) ? chain : undefined
+}
+
+const isSignedBy = (certificate: X509Certificate, issuer: X509Certificate): boolean =>
+  certificate.checkIssued(issuer) && certificate.verify(issuer.publicKey)
+
+let parsedRoots: { readonly text: string; readonly roots: readonly X509Certificate[] } | undefined
+
+/** All pods of a proxy have the same roots, and seldom others: parsing them each time would cost more than the rest. */
+function rootsOf(text: string): readonly X509Certificate[] {
+  if (parsedRoots?.text !== text) {
+    const blocks = text.match(/-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g) ?? []
+    parsedRoots = { text, roots: blocks.map((pem) => new X509Certificate(pem)) }
+  }
+  return parsedRoots.roots
 }
 
 /** Accepts a peer with at least one of these ids, compared exactly. An empty list accepts nobody. */

@@ -1,10 +1,11 @@
 // Mutual TLS as the mesh speaks it: TLS 1.3, ALPN h2, no server name, no resumption; the peer is judged by its SPIFFE ids.
-import { constants } from 'node:crypto'
+import { constants, type X509Certificate } from 'node:crypto'
 import { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import tls from 'node:tls'
+import { presentedChain } from '../util/index.ts'
 import { HboneError, messageOf } from './errors.ts'
-import { type PeerCertificate, peerOf } from './peer.ts'
+import { type PeerCertificate, peerOf, wholeChainOf } from './peer.ts'
 import type { TlsCredentials, TlsOptions } from './types.ts'
 
 const defaultHandshakeTimeoutMs = 10_000
@@ -21,7 +22,7 @@ export interface TlsConnection {
 function perCertificate<T>(make: (options: TlsOptions) => T): (options: TlsOptions) => T {
   const made = new WeakMap<TlsCredentials, Map<string, T>>()
   return (options) => {
-    const variant = `${options.allowTls12 ?? false} ${options.handshakeTimeoutMs ?? ''} ${options.groups ?? ''}`
+    const variant = `${options.allowTls12 ?? false} ${options.handshakeTimeoutMs ?? ''} ${options.groups ?? ''} ${options.wholeChain ?? false}`
     const variants = made.get(options.credentials) ?? new Map<string, T>()
     made.set(options.credentials, variants)
     const value = variants.get(variant) ?? make(options)
@@ -61,7 +62,7 @@ export function connectTls(transport: Duplex, options: TlsOptions, signal?: Abor
       rejectUnauthorized: true,
       checkServerIdentity: () => {
         peer = peerOf(socket)
-        refusal = peer === undefined ? 'peer presented no certificate' : options.checkPeer(peer)
+        refusal = peer === undefined ? 'peer presented no certificate' : refusalOf(peer, options)
         return refusal === undefined ? undefined : new Error(refusal)
       },
     })
@@ -102,9 +103,28 @@ export function connectTls(transport: Duplex, options: TlsOptions, signal?: Abor
   })
 }
 
+/** Why the peer, whose chain TLS has verified, is refused; undefined when it is not. */
+function refusalOf(peer: PeerCertificate, { wholeChain, credentials, checkPeer }: TlsOptions): string | undefined {
+  if (!wholeChain) return checkPeer(peer)
+  const chain = wholeChainOf(peer.chain, credentials)
+  return chain === undefined ? 'the chain of the peer cannot be followed to a root' : checkPeer({ ...peer, chain })
+}
+
 interface Acceptor {
   readonly server: tls.Server
   readonly outcomes: WeakMap<Socket, { resolve: (socket: tls.TLSSocket) => void; reject: (error: Error) => void }>
+}
+
+/** What clients sent. Node tells it in the handshake alone; that a secret is made is the one event after a client's certificates came. */
+const notedChains = new WeakMap<tls.TLSSocket, readonly X509Certificate[]>()
+
+function noteChain(socket: tls.TLSSocket): void {
+  try {
+    const chain = presentedChain(socket)
+    if (chain.length > (notedChains.get(socket)?.length ?? 0)) notedChains.set(socket, chain)
+  } catch {
+    // Nobody would catch it here. What is not noted does not lead to a root, which refuses the client.
+  }
 }
 
 /** A TLS server that listens nowhere: accepted sockets are handed to it, and it verifies the client's chain. */
@@ -121,6 +141,7 @@ const acceptor = perCertificate((options): Acceptor => {
     const transport: unknown = Reflect.get(socket, '_parent')
     return transport instanceof Socket ? outcomes.get(transport) : undefined
   }
+  if (options.wholeChain) server.on('keylog', (_secret, socket) => noteChain(socket))
   server.on('secureConnection', (socket) => {
     const outcome = outcomeOf(socket)
     if (outcome === undefined) socket.destroy()
@@ -143,12 +164,13 @@ export async function acceptTls(transport: Socket, options: TlsOptions): Promise
       server.emit('connection', transport)
     })
     socket.on('error', ignoreLateError)
-    const peer = peerOf(socket)
-    if (!socket.authorized || peer === undefined) {
+    const seen = peerOf(socket)
+    if (!socket.authorized || seen === undefined) {
       socket.destroy()
       throw new HboneError('TLS', 'peer presented no verified certificate')
     }
-    const refusal = options.checkPeer(peer)
+    const peer = { ...seen, chain: notedChains.get(socket) ?? seen.chain }
+    const refusal = refusalOf(peer, options)
     if (refusal !== undefined) {
       socket.destroy()
       throw new HboneError('PEER_IDENTITY', refusal)

@@ -17,6 +17,8 @@ export type PeerCheck = (peer: PeerCertificate) => string | undefined
 export interface TlsOptions {
   readonly credentials: TlsCredentials
   readonly checkPeer: PeerCheck
+  /** The peer is checked with its chain up to a root, and refused when the certificates it sent cannot be followed there. Without, a server sees no more than the leaf. */
+  readonly wholeChain?: boolean
   /** Also TLS 1.2 with ECDHE and AES-GCM. */
   readonly allowTls12?: boolean
   /** Key exchange groups, OpenSSL names; Node's default when absent. */

@@ -6,7 +6,6 @@ import {
   createCaMetrics,
   createCertificateService,
   type PodIndex,
-  presentedChain,
   requestOfCall,
   spiffeOf,
   withForeignPeer,
@@ -16,6 +15,7 @@ import type { AmbientIndex, AmbientInputs } from '../discovery/ambient/index.ts'
 import { createConnections } from '../grpc/server/index.ts'
 import type { KubeClient } from '../kube/index.ts'
 import { createRefusalLog, type Logging, type MetricsRegistry, type Scope } from '../observability/index.ts'
+import { presentedChain } from '../util/index.ts'
 import type { ServedType } from '../xds/index.ts'
 import { createAuthenticators } from './authentication.ts'
 import type { OpenAuthority } from './authority.ts'

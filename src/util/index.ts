@@ -1,5 +1,6 @@
 // Small things that several rooms need and no library offers.
 export { parseGoDuration } from './go-duration.ts'
+export { presentedChain } from './presented-chain.ts'
 export { acceptServerNames } from './server-names.ts'
 export {
   buildSpiffe,

@@ -218,6 +218,24 @@ suite('farewells of a node proxy', { skip: canRunLab, timeout: 180_000 }, () => 
     await serverProxy.logged(/connection complete.*error="connection closed: peer certificate revoked by CRL"/)
   })
 
+  test('a peer whose authority is revoked, which the proxy sees in the handshake alone: the same, and it gets in no more', async () => {
+    const [bad, good] = await Promise.all([lab.controlPlane.intermediate(), lab.controlPlane.intermediate()])
+    const credentials = await bad.issue(identityOf(stranger))
+    await using revoked = await openTo(server, { credentials })
+    await echoes(revoked, 1)
+    await using other = await openTo(server, { credentials: await good.issue(identityOf(stranger)) })
+    await echoes(other, 1)
+    writeFileSync(revocations(), await lab.controlPlane.revocationList([bad.serial]))
+    await hearsTheEnd(revoked, [1])
+    other.send(encodeFrame(frameTypes.data, 1, 0, Buffer.from('still')))
+    assert.equal(await other.read(1, 5), 'still')
+    // The list is read already: the door knows it.
+    await assert.rejects(openTo(server, { credentials: await bad.issue(identityOf(stranger)) }))
+    await serverProxy.logged(
+      /connection failed.*error="tls handshake error: connection closed: peer certificate revoked by CRL"/,
+    )
+  })
+
   test('SIGTERM: a first GOAWAY, the last one once its ping is answered; streams in progress end by themselves', async () => {
     await using peer = await openTo(server)
     await echoes(peer, 1)

@@ -80,10 +80,17 @@ export interface TestCa {
   readonly kind: TestKey
 }
 
+/** What signs certificates; of `kind` P-256 when it does not say. */
+export interface CertificateIssuer {
+  readonly certificate: Pick<x509.X509Certificate, 'subjectName'>
+  readonly keys: Pick<webcrypto.CryptoKeyPair, 'privateKey'>
+  readonly kind?: TestKey
+}
+
 export interface TestCaOptions {
   readonly name: string
   readonly kind?: TestKey
-  readonly issuer?: TestCa
+  readonly issuer?: CertificateIssuer
   readonly notBefore?: Date
   readonly notAfter?: Date
   readonly isCa?: boolean
@@ -103,7 +110,7 @@ export async function makeCa(options: TestCaOptions): Promise<TestCa> {
     issuer: issuer?.certificate.subjectName ?? subject,
     publicKey: keys.publicKey,
     signingKey: issuer?.keys.privateKey ?? keys.privateKey,
-    signingAlgorithm: algorithms[issuer?.kind ?? kind],
+    signingAlgorithm: algorithms[issuer === undefined ? kind : (issuer.kind ?? 'ecP256')],
     notBefore: options.notBefore ?? new Date(Date.now() - 60_000),
     notAfter: options.notAfter ?? new Date(Date.now() + 24 * 3_600_000),
     extensions: [

@@ -29,6 +29,7 @@ export interface TestControlPlane extends AsyncDisposable {
   readonly roots: string
   /** A certificate of the mesh for a SPIFFE id, for peers that are no node proxy. */
   issue(spiffeId: string): Promise<ServingCertificate>
+  intermediate: TestPki['intermediate']
   /** As issue, with dates. */
   issueDated: TestPki['issueDated']
   setWorkload(init: Init<typeof workload.WorkloadSchema> & { uid: string }): void
@@ -151,6 +152,7 @@ export async function startControlPlane(
     headers,
     nodes,
     issue: (spiffeId) => pki.issue(spiffeId),
+    intermediate: pki.intermediate,
     issueDated: pki.issueDated,
     setWorkload(init) {
       const message = create(workload.AddressSchema, {

@@ -9,6 +9,7 @@ import {
   type ServingCertificate,
   toPem,
 } from '../../src/ca/index.ts'
+import { makeCa, makeLeaf } from './ca.ts'
 
 export interface TestPki {
   readonly authority: SelfAuthority
@@ -21,6 +22,11 @@ export interface TestPki {
     dates: { readonly notBefore: Date; readonly notAfter: Date },
     key?: { readonly publicKeyOf?: string },
   ): Promise<Pick<ServingCertificate, 'privateKey' | 'chain'>>
+  /** An authority below the root, by its serial number (hex), and certificates of it, with its own behind them. */
+  intermediate(): Promise<{
+    readonly serial: string
+    issue(spiffeId: string): Promise<Pick<ServingCertificate, 'privateKey' | 'chain'>>
+  }>
   /** A revocation list of the root with these serial numbers (hex), PEM. */
   revocationList(serials: readonly string[]): Promise<string>
 }
@@ -56,6 +62,17 @@ export async function createTestPki(): Promise<TestPki> {
       })
       const der = new Uint8Array(await webcrypto.subtle.exportKey('pkcs8', keys.privateKey))
       return { privateKey: toPem('PRIVATE KEY', der), chain: `${leaf.toString('pem')}\n` }
+    },
+    async intermediate() {
+      const issuer = { certificate: material.certificate, keys: { privateKey: material.key.signingKey } }
+      const authority = await makeCa({ name: 'intermediate', issuer })
+      return {
+        serial: authority.certificate.serialNumber,
+        async issue(spiffeId) {
+          const { pem, key } = await makeLeaf(authority, { uris: [spiffeId] })
+          return { privateKey: key, chain: pem + authority.pem }
+        },
+      }
     },
     async revocationList(serials) {
       const list = await x509.X509CrlGenerator.create({

@@ -58,7 +58,8 @@ export async function tunnelOptions(
   const { http2, allowTls12, groups } = context.options
   const credentials = await credentialsOf(context, identity)
   const checkPeer = peerCheck(context, reporter, check)
-  return { http2, tls: { credentials, checkPeer, allowTls12, ...(groups === undefined ? {} : { groups }) } }
+  const wholeChain = context.services.revocations !== undefined
+  return { http2, tls: { credentials, checkPeer, allowTls12, wholeChain, ...(groups === undefined ? {} : { groups }) } }
 }
 
 /** A check of the peer's identity, with revocation before it. */

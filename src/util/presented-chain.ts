@@ -5,7 +5,10 @@ import type { DetailedPeerCertificate, TLSSocket } from 'node:tls'
 /** More than any chain that is accepted has. */
 const most = 16
 
-/** Leaf first; empty when there is none. Of certificates that issued none of the ones before, Node.js tells nothing. */
+/**
+ * Leaf first; empty when there is none. Of certificates that issued none of the ones before, Node.js tells nothing. Once a handshake with
+ * a verified client is over, it tells the leaf alone.
+ */
 export function presentedChain(socket: Pick<TLSSocket, 'getPeerCertificate'>): readonly X509Certificate[] {
   const chain: X509Certificate[] = []
   const seen = new Set<string>()

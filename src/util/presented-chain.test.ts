@@ -4,7 +4,7 @@ import { once } from 'node:events'
 import type { AddressInfo } from 'node:net'
 import { describe, test } from 'node:test'
 import { connect, createServer, type TLSSocket } from 'node:tls'
-import { makeCa, makeLeaf, type TestCa } from '../../../test/support/ca.ts'
+import { makeCa, makeLeaf, type TestCa } from '../../test/support/ca.ts'
 import { presentedChain } from './presented-chain.ts'
 
 const server = await makeCa({ name: 'server' })
