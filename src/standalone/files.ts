@@ -3,16 +3,24 @@ import { randomUUID } from 'node:crypto'
 import { mkdir, readFile, rename, rm, writeFile } from 'node:fs/promises'
 import { dirname } from 'node:path'
 
-/** Writes by way of a temporary file and rename; makes the directories above it. */
+const mostTries = 10
+
+/**
+ * Writes by way of a temporary file and rename; makes the directories above it. Whoever removes the directory in the same moment may take
+ * the temporary file along: it is then written again.
+ */
 export async function writeFileAtomic(path: string, content: string | Uint8Array, mode = 0o644): Promise<void> {
-  await mkdir(dirname(path), { recursive: true })
-  const temporary = `${path}.${randomUUID()}.tmp`
-  try {
-    await writeFile(temporary, content, { mode })
-    await rename(temporary, path)
-  } catch (error) {
-    await rm(temporary, { force: true })
-    throw error
+  for (let tries = 1; ; tries += 1) {
+    const temporary = `${path}.${randomUUID()}.tmp`
+    try {
+      await mkdir(dirname(path), { recursive: true })
+      await writeFile(temporary, content, { mode })
+      await rename(temporary, path)
+      return
+    } catch (error) {
+      await rm(temporary, { force: true })
+      if ((error as NodeJS.ErrnoException).code !== 'ENOENT' || tries === mostTries) throw error
+    }
   }
 }
 
