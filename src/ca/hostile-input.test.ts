@@ -1,13 +1,15 @@
 // Whatever bytes come in, parsers answer with their own error and nothing else, in time.
+
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
 import { createLocalJWKSet, exportJWK, generateKeyPair, SignJWT } from 'jose'
 import { makeCa, makeCrl, makeRequest } from '../../test/support/ca.ts'
+import { pemBlocks, toPem } from '../util/index.ts'
 import { authenticate } from './authentication/authenticator.ts'
 import { createOidcAuthenticator } from './authentication/oidc.ts'
 import { identitiesOfXfcc } from './authentication/xfcc.ts'
-import { parseRevocationLists, pemBlocks, toPem } from './client/index.ts'
+import { parseRevocationLists } from './client/index.ts'
 import { validateRequestForSigner } from './registration/validate-csr.ts'
 import { checkCertificateRequest } from './signing/csr.ts'
 import { signingMaterial } from './signing/material.ts'

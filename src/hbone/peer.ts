@@ -1,7 +1,7 @@
 // The verified certificate of the other side, and the SPIFFE ids in it.
-import { X509Certificate } from 'node:crypto'
+import type { X509Certificate } from 'node:crypto'
 import type { TLSSocket } from 'node:tls'
-import { splitSpiffe } from '../util/index.ts'
+import { isIssuedBy, parseCertificates, splitSpiffe } from '../util/index.ts'
 import type { TlsCredentials } from './types.ts'
 
 export interface PeerCertificate {
@@ -48,23 +48,17 @@ export function wholeChainOf(
   const end = sent.findIndex((one) => anchors.some((root) => root.raw.equals(one.raw)))
   const below = end === -1 ? sent : sent.slice(0, end)
   const last = below.at(-1)
-  const root = anchors.find((one) => last !== undefined && isSignedBy(last, one))
+  const root = anchors.find((one) => last !== undefined && isIssuedBy(last, one))
   if (root === undefined) return undefined
   const chain = [...below, root]
-  return chain.every((one, at) => at === 0 || isSignedBy(chain[at - 1] ?? one, one)) ? chain : undefined
+  return chain.every((one, at) => at === 0 || isIssuedBy(chain[at - 1] ?? one, one)) ? chain : undefined
 }
-
-const isSignedBy = (certificate: X509Certificate, issuer: X509Certificate): boolean =>
-  certificate.checkIssued(issuer) && certificate.verify(issuer.publicKey)
 
 let parsedRoots: { readonly text: string; readonly roots: readonly X509Certificate[] } | undefined
 
 /** All pods of a proxy have the same roots, and seldom others: parsing them each time would cost more than the rest. */
 function rootsOf(text: string): readonly X509Certificate[] {
-  if (parsedRoots?.text !== text) {
-    const blocks = text.match(/-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g) ?? []
-    parsedRoots = { text, roots: blocks.map((pem) => new X509Certificate(pem)) }
-  }
+  if (parsedRoots?.text !== text) parsedRoots = { text, roots: parseCertificates(text) }
   return parsedRoots.roots
 }
 

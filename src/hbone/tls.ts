@@ -103,11 +103,15 @@ export function connectTls(transport: Duplex, options: TlsOptions, signal?: Abor
   })
 }
 
-/** Why the peer, whose chain TLS has verified, is refused; undefined when it is not. */
+/** Why the peer, whose chain TLS has verified, is refused; undefined when it is not. Who cannot be judged is refused: nobody would catch what is thrown here. */
 function refusalOf(peer: PeerCertificate, { wholeChain, credentials, checkPeer }: TlsOptions): string | undefined {
-  if (!wholeChain) return checkPeer(peer)
-  const chain = wholeChainOf(peer.chain, credentials)
-  return chain === undefined ? 'the chain of the peer cannot be followed to a root' : checkPeer({ ...peer, chain })
+  try {
+    if (!wholeChain) return checkPeer(peer)
+    const chain = wholeChainOf(peer.chain, credentials)
+    return chain === undefined ? 'the chain of the peer cannot be followed to a root' : checkPeer({ ...peer, chain })
+  } catch (error) {
+    return `the peer cannot be judged: ${messageOf(error)}`
+  }
 }
 
 interface Acceptor {

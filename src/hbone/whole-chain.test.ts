@@ -28,7 +28,7 @@ after(() => {
 /** The chains that the server and the client saw of each other, by fingerprint; refusals as texts. */
 async function meet(
   credentials: Record<'server' | 'client', TlsOptions['credentials']>,
-  more: Partial<TlsOptions> = {},
+  more: (side: 'server' | 'client') => Partial<TlsOptions> = () => ({}),
 ) {
   const seen = new Map<string, readonly string[]>()
   const optionsOf = (side: 'server' | 'client'): TlsOptions => ({
@@ -42,7 +42,7 @@ async function meet(
       )
       return undefined
     },
-    ...more,
+    ...more(side),
   })
   const accepted = Promise.withResolvers<unknown>()
   const listener = net.createServer({ pauseOnConnect: true }, (socket) => {
@@ -72,7 +72,12 @@ for (const allowTls12 of [false, true]) {
   test(`both ends see it up to the root (${allowTls12 ? 'TLS 1.2 allowed' : 'TLS 1.3'})`, async () => {
     const server = await holding(near, near)
     const client = await holding(lower, lower, far)
-    const { server: atServer, client: atClient, accepted, connected } = await meet({ server, client }, { allowTls12 })
+    const {
+      server: atServer,
+      client: atClient,
+      accepted,
+      connected,
+    } = await meet({ server, client }, () => ({ allowTls12 }))
     assert.deepEqual([accepted, connected], [undefined, undefined])
     assert.deepEqual(atServer?.slice(1), fingerprints(lower, far, root))
     assert.deepEqual(atClient?.slice(1), fingerprints(near, root))
@@ -114,3 +119,12 @@ test('a chain is followed by signatures to a root that is trusted, or not at all
     assert.equal(followed(...chain), undefined)
   }
 })
+
+for (const failing of ['server', 'client'] as const) {
+  test(`a check of the ${failing} that fails refuses the peer`, async () => {
+    const [server, client] = [await holding(near, near), await holding(far, far)]
+    const checkPeer = (): never => assert.fail('no judgement')
+    const { accepted, connected } = await meet({ server, client }, (side) => (side === failing ? { checkPeer } : {}))
+    assert.match(String(failing === 'server' ? accepted : connected), /the peer cannot be judged: no judgement/)
+  })
+}

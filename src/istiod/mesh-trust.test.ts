@@ -6,9 +6,10 @@ import { test } from 'node:test'
 import { fromBinary } from '@bufbuild/protobuf'
 import { makeCa } from '../../test/support/ca.ts'
 import { logLines } from '../../test/support/log-lines.ts'
-import { certificateBlocks, createAuthority, isSameBundle, signingMaterial } from '../ca/index.ts'
+import { createAuthority, signingMaterial } from '../ca/index.ts'
 import { defaultMeshConfig, type MeshConfig } from '../config/index.ts'
 import { mesh as messages } from '../proto/control-plane/index.ts'
+import { certificateBlocks, isSameBundle } from '../util/index.ts'
 import { followMeshTrust, rootsOfMesh } from './mesh-trust.ts'
 
 const defaults = defaultMeshConfig('istio-system')

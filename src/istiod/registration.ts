@@ -1,9 +1,11 @@
 // The authority when another signer of the cluster certifies: it decides who may have which certificate, and has it signed there.
+
 import { X509Certificate } from 'node:crypto'
 import { readFileSync } from 'node:fs'
-import { certificateBlocks, createRegistrationAuthority, type SignInCluster } from '../ca/index.ts'
+import { createRegistrationAuthority, type SignInCluster } from '../ca/index.ts'
 import type { MeshConfig } from '../config/index.ts'
 import type { Scope } from '../observability/index.ts'
+import { certificateBlocks } from '../util/index.ts'
 import type { OpenAuthority } from './authority.ts'
 import type { CertificateSettings } from './certificate-settings.ts'
 import { servingFromCluster } from './cluster-serving.ts'

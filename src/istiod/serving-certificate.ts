@@ -1,8 +1,10 @@
 // The certificate of the TLS port: from files if they are named or at their usual place, else from our own CA. Followed while the process runs.
+
 import { createPrivateKey, X509Certificate } from 'node:crypto'
 import { existsSync, readFileSync, unwatchFile, watchFile } from 'node:fs'
-import { mergeBundles, type ServingCertificate, servingNames } from '../ca/index.ts'
+import { type ServingCertificate, servingNames } from '../ca/index.ts'
 import type { Scope } from '../observability/index.ts'
+import { mergeBundles } from '../util/index.ts'
 import type { MeshAuthority } from './authority.ts'
 import { type DiscoverySettings, SettingError } from './settings.ts'
 

@@ -1,5 +1,16 @@
 // Small things that several rooms need and no library offers.
 export { parseGoDuration } from './go-duration.ts'
+export { isIssuedBy } from './issued-by.ts'
+export {
+  certificateBlocks,
+  isBundleSubsetEitherWay,
+  isSameBundle,
+  mergeBundles,
+  type PemBlock,
+  parseCertificates,
+  pemBlocks,
+  toPem,
+} from './pem.ts'
 export { presentedChain } from './presented-chain.ts'
 export { acceptServerNames } from './server-names.ts'
 export {

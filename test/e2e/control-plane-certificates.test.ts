@@ -1,4 +1,5 @@
 // Who signs, and how trust reaches everybody: a root that is renewed, material from a Secret, another signer of the cluster.
+
 import assert from 'node:assert/strict'
 import { X509Certificate } from 'node:crypto'
 import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
@@ -7,10 +8,11 @@ import { join } from 'node:path'
 import { describe, test } from 'node:test'
 import { fromBinary } from '@bufbuild/protobuf'
 import { type KubeObject, resources } from '../../src/api/index.ts'
-import { certificateBlocks, createCaClient, isSameBundle } from '../../src/ca/client/index.ts'
+import { createCaClient } from '../../src/ca/client/index.ts'
 import { createKubeClient, type KubeClient } from '../../src/kube/index.ts'
 import { silentLogging } from '../../src/observability/index.ts'
 import { mesh } from '../../src/proto/control-plane/index.ts'
+import { certificateBlocks, isSameBundle } from '../../src/util/index.ts'
 import { createDeltaClient } from '../../src/xds/client/index.ts'
 import { makeCa, makeCrl, makeLeaf, type TestCa } from '../support/ca.ts'
 import { ensureServiceAccount, namespaceNamed, tokenOf } from '../support/cluster-objects.ts'

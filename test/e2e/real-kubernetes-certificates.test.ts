@@ -1,4 +1,5 @@
 // Who is believed and who signs where the API server is the one that Kubernetes ships: its tokens, its signing requests, its trust bundles.
+
 import assert from 'node:assert/strict'
 import { X509Certificate } from 'node:crypto'
 import { after, before, describe, test } from 'node:test'
@@ -6,8 +7,9 @@ import { fromBinary } from '@bufbuild/protobuf'
 import { status } from '@grpc/grpc-js'
 import { importPKCS8, SignJWT } from 'jose'
 import { type KubeObject, resources, type WorkloadEntry } from '../../src/api/index.ts'
-import { createCaClient, isSameBundle } from '../../src/ca/client/index.ts'
+import { createCaClient } from '../../src/ca/client/index.ts'
 import { workload } from '../../src/proto/index.ts'
+import { isSameBundle } from '../../src/util/index.ts'
 import { makeCa } from '../support/ca.ts'
 import {
   createRunningPod,

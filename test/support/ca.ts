@@ -1,8 +1,8 @@
 // Keys, requests and chains for tests of certificates.
+import { toPem } from '../../src/util/index.ts'
 import 'reflect-metadata'
 import { webcrypto } from 'node:crypto'
 import * as x509 from '@peculiar/x509'
-import { toPem } from '../../src/ca/client/index.ts'
 
 x509.cryptoProvider.set(webcrypto)
 

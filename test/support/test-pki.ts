@@ -1,4 +1,5 @@
 // A certificate authority for tests: real certificates from the product's own CA, kept in memory.
+import { toPem } from '../../src/util/index.ts'
 import 'reflect-metadata'
 import { webcrypto } from 'node:crypto'
 import * as x509 from '@peculiar/x509'
@@ -7,7 +8,6 @@ import {
   loadOrCreateSelfSigned,
   type SelfAuthority,
   type ServingCertificate,
-  toPem,
 } from '../../src/ca/index.ts'
 import { makeCa, makeLeaf } from './ca.ts'
 

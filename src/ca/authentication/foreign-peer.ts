@@ -1,6 +1,8 @@
 // Clients of other trust domains: their chain must lead to a root of the very domain that they name, and to no other. The TLS layer trusts
 // the roots of this mesh alone, so that what it says of these chains does not count; they are verified here, and narrowly.
+
 import type { X509Certificate } from 'node:crypto'
+import { isIssuedBy } from '../../util/index.ts'
 import { spiffeOf, uriNamesOf } from '../client/index.ts'
 import { x509 } from '../signing/x509.ts'
 import { AuthenticationError, type AuthenticationRequest } from './authenticator.ts'
@@ -75,16 +77,6 @@ export function withForeignPeer(
   } catch (error) {
     if (!(error instanceof AuthenticationError)) throw error
     return { ...request, peerAuthentication: { kind: 'tls', verifiedChains: [], unverified: error.message } }
-  }
-}
-
-/** By name, key identifier, right to sign certificates, and signature. */
-function isIssuedBy(certificate: X509Certificate, issuer: X509Certificate): boolean {
-  try {
-    return certificate.checkIssued(issuer) && certificate.verify(issuer.publicKey)
-  } catch {
-    // A signature of another kind than the key's.
-    return false
   }
 }
 

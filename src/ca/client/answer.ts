@@ -1,8 +1,9 @@
 // The CA's answer as a certificate ready to use.
+
 import { createPrivateKey, X509Certificate } from 'node:crypto'
+import { certificateBlocks } from '../../util/index.ts'
 import type { WorkloadCertificate } from '../types.ts'
 import { CertificateError } from './errors.ts'
-import { certificateBlocks } from './pem.ts'
 import { uriNamesOf } from './subject-alt-names.ts'
 
 export interface AnswerOptions {

@@ -4,14 +4,13 @@ import { X509Certificate } from 'node:crypto'
 import { test } from 'node:test'
 import fc from 'fast-check'
 import { keyPem, makeCa, makeCrl, makeKeys, makeLeaf, x509 } from '../../../test/support/ca.ts'
+import { isSameBundle, mergeBundles } from '../../util/index.ts'
 import { encode, encodeOid, tags } from './der.ts'
 import {
   buildSpiffe,
   certificateFromAnswer,
   covers,
   createCertificateRequest,
-  isSameBundle,
-  mergeBundles,
   parseRevocationLists,
   parseSpiffe,
   revokedIn,

@@ -19,16 +19,6 @@ export type { WorkloadCertificate } from '../types.ts'
 export { type AnswerOptions, certificateFromAnswer } from './answer.ts'
 export { type CaClient, type CaClientOptions, type ChannelRoots, createCaClient } from './ca-client.ts'
 export { CertificateError, type CertificateErrorCode } from './errors.ts'
-export {
-  certificateBlocks,
-  isBundleSubsetEitherWay,
-  isSameBundle,
-  mergeBundles,
-  type PemBlock,
-  parseCertificates,
-  pemBlocks,
-  toPem,
-} from './pem.ts'
 export { type CertificateRequest, createCertificateRequest } from './request.ts'
 export { rotationDelayMs, type Validity } from './rotation-delay.ts'
 export { type CreateCertificateMethod, certificateServiceDefinition } from './service-definition.ts'

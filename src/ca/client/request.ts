@@ -1,8 +1,9 @@
 // The key and certificate request of a workload: P-256, empty subject, one critical SAN with the identity.
+
 import { generateKeyPair, sign } from 'node:crypto'
 import { promisify } from 'node:util'
+import { toPem } from '../../util/index.ts'
 import { encode, encodeOid, tags } from './der.ts'
-import { toPem } from './pem.ts'
 
 export interface CertificateRequest {
   readonly csrPem: string

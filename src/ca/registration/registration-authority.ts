@@ -1,6 +1,8 @@
 // Has another signer of the cluster certify requests, through CertificateSigningRequests that we approve.
+
 import { X509Certificate } from 'node:crypto'
-import { isSameBundle, mergeBundles, subjectAltNamesOf } from '../client/index.ts'
+import { isSameBundle, mergeBundles } from '../../util/index.ts'
+import { subjectAltNamesOf } from '../client/index.ts'
 import { SigningError } from '../signing/errors.ts'
 import { grantedTtl } from '../signing/granted-ttl.ts'
 import type { CertificateAuthority, SigningRequest } from '../types.ts'

@@ -1,6 +1,7 @@
 // The trust bundle that goes with a chain another signer has returned.
+
 import { X509Certificate } from 'node:crypto'
-import { certificateBlocks } from '../client/index.ts'
+import { certificateBlocks, isIssuedBy } from '../../util/index.ts'
 import { SigningError } from '../signing/errors.ts'
 
 /**
@@ -40,15 +41,11 @@ function checkPath(chain: readonly X509Certificate[], roots: readonly X509Certif
   while (current !== undefined && path.length <= issuers.length) {
     const here: X509Certificate = current
     path.push(here)
-    const root = bundle.find((candidate) => isIssuedBy(here, candidate))
+    const root = bundle.find((candidate) => candidate.ca && isIssuedBy(here, candidate))
     if (root !== undefined) return
-    current = issuers.find((candidate) => !path.includes(candidate) && isIssuedBy(here, candidate))
+    current = issuers.find((candidate) => !path.includes(candidate) && candidate.ca && isIssuedBy(here, candidate))
   }
   throw refusal('the signed certificate does not verify against the root')
-}
-
-function isIssuedBy(certificate: X509Certificate, issuer: X509Certificate): boolean {
-  return issuer.ca && certificate.checkIssued(issuer) && certificate.verify(issuer.publicKey)
 }
 
 function parse(pem: string, refused: string): X509Certificate {

@@ -1,7 +1,8 @@
 // Certificate revocation lists: reading them and checking a chain against them.
+
 import type { X509Certificate } from 'node:crypto'
+import { isIssuedBy, pemBlocks } from '../../util/index.ts'
 import { children, type DerElement, DerError, decode, tags } from '../client/der.ts'
-import { pemBlocks } from '../client/pem.ts'
 import { signedStructure } from '../client/signature.ts'
 
 const longestChain = 16
@@ -50,9 +51,7 @@ export function revokedIn(
   for (let at = 0; at < path.length && path.length < longestChain; at += 1) {
     const certificate = path[at]
     if (certificate === undefined) break
-    const issuers = candidates.filter(
-      (issuer) => certificate.checkIssued(issuer) && certificate.verify(issuer.publicKey),
-    )
+    const issuers = candidates.filter((issuer) => isIssuedBy(certificate, issuer))
     const serial = canonicalSerial(certificate.serialNumber)
     const issuerName = nameDer(certificate, 'issuer')
     const isRevoked = lists.some(

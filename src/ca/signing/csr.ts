@@ -1,6 +1,7 @@
 // Certificate requests as they come in: parsed, their signature checked, their key of a kind we certify.
+
 import { createPublicKey, type KeyObject } from 'node:crypto'
-import { pemBlocks } from '../client/index.ts'
+import { pemBlocks } from '../../util/index.ts'
 import { type SignedStructure, signedStructure } from '../client/signature.ts'
 import { SigningError } from './errors.ts'
 import { type KeyKind, kindOf } from './keys.ts'

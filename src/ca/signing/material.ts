@@ -1,6 +1,8 @@
 // What a CA signs with: certificate, key, the chain above it and the trust bundle, checked to fit together.
+
 import { X509Certificate } from 'node:crypto'
-import { certificateBlocks, covers, isSameBundle, mergeBundles, parseRevocationLists, toPem } from '../client/index.ts'
+import { certificateBlocks, isIssuedBy, isSameBundle, mergeBundles, toPem } from '../../util/index.ts'
+import { covers, parseRevocationLists } from '../client/index.ts'
 import { MaterialError } from './errors.ts'
 import { certificatePem, publicKeyDer, type Signer } from './issue.ts'
 import { type SigningKey, signingKeyFromPem } from './keys.ts'
@@ -118,18 +120,17 @@ function pathToRoot(chain: readonly string[], roots: readonly string[], at: Date
   while (current !== undefined && path.length <= above.length) {
     path.push(current)
     const here = current
-    const fitting = anchors.filter((root) => isIssuedBy(here, root))
+    const fitting = anchors.filter((root) => isIssuedByAuthority(here, root))
     const usable = fitting.filter((root) => at === undefined || (root.validFromDate <= at && root.validToDate > at))
     const anchor = longestLasting(usable.length > 0 ? usable : fitting)
     if (anchor !== undefined) return { path, anchor }
-    current = above.find((issuer) => !path.includes(issuer) && isIssuedBy(here, issuer))
+    current = above.find((issuer) => !path.includes(issuer) && isIssuedByAuthority(here, issuer))
   }
   throw new MaterialError('INVALID', 'the chain of the signing certificate does not lead to a root of the bundle')
 }
 
-function isIssuedBy(certificate: X509Certificate, issuer: X509Certificate): boolean {
-  return issuer.ca && certificate.checkIssued(issuer) && certificate.verify(issuer.publicKey)
-}
+const isIssuedByAuthority = (certificate: X509Certificate, issuer: X509Certificate): boolean =>
+  issuer.ca && isIssuedBy(certificate, issuer)
 
 function longestLasting(roots: readonly X509Certificate[]): X509Certificate | undefined {
   return roots.toSorted((a, b) => b.validToDate.getTime() - a.validToDate.getTime())[0]

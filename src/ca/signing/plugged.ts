@@ -1,8 +1,9 @@
 // Signing material that the user supplies as files: found, read, and read again when it changes.
+
 import { readdir, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
-import { isBundleSubsetEitherWay, isSameBundle } from '../client/index.ts'
+import { isBundleSubsetEitherWay, isSameBundle } from '../../util/index.ts'
 import type { SelfAuthority } from './authority.ts'
 import { MaterialError } from './errors.ts'
 import { isSameMaterial, type MaterialPem, type SigningMaterial, signingMaterial } from './material.ts'

@@ -1,5 +1,5 @@
 // The CA's own root: read from its Secret, or made and stored there by the first replica that finds none.
-import { mergeBundles } from '../client/index.ts'
+import { mergeBundles } from '../../util/index.ts'
 import { MaterialError } from './errors.ts'
 import { generatePrivateKey, privateKeyPem } from './generate-key.ts'
 import { certificatePem, issueRoot } from './issue.ts'

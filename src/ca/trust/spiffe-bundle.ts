@@ -1,7 +1,8 @@
 // SPIFFE trust bundles: the document another trust domain publishes (SPIFFE Trust Domain and Bundle, section 4), and fetching it.
+
 import { X509Certificate } from 'node:crypto'
 import { request } from 'node:https'
-import { toPem } from '../client/index.ts'
+import { toPem } from '../../util/index.ts'
 
 export class TrustBundleError extends Error {
   readonly code = 'INVALID_TRUST_BUNDLE'

@@ -58,8 +58,6 @@ export function createFrameWriter(socket: Socket, onRelief: () => void): FrameWr
   let relieving = false
   let ending = false
   let closed = false
-  /** Ending or closed: nothing more is taken. */
-  let shut = false
 
   function makeRoom(): Buffer {
     if (current !== undefined && filled < batchBytes) return current
@@ -127,7 +125,7 @@ export function createFrameWriter(socket: Socket, onRelief: () => void): FrameWr
 
   return {
     get idle() {
-      return !writing && current === undefined && !shut && socket.writableLength === 0
+      return !writing && current === undefined && !closed && !ending && socket.writableLength === 0
     },
     get congested() {
       return relieving
@@ -140,7 +138,7 @@ export function createFrameWriter(socket: Socket, onRelief: () => void): FrameWr
     },
     raw: append,
     frame(type, flags, streamId, payload) {
-      if (shut) return
+      if (closed || ending) return
       appendHeader(payload.length, type, flags, streamId)
       append(payload)
       const bytes = frameHeaderBytes + payload.length
@@ -149,7 +147,7 @@ export function createFrameWriter(socket: Socket, onRelief: () => void): FrameWr
       if (!writing) flushing ??= setImmediate(flush)
     },
     data(streamId, flags, payload) {
-      if (shut) return
+      if (closed || ending) return
       appendHeader(payload.length, frameType.data, flags, streamId)
       append(payload)
       if (!writing) flush()
@@ -162,12 +160,10 @@ export function createFrameWriter(socket: Socket, onRelief: () => void): FrameWr
     },
     flush,
     end() {
-      shut = true
       ending = true
       flush()
     },
     close() {
-      shut = true
       closed = true
       clearImmediate(flushing)
       full.length = 0

@@ -1,5 +1,6 @@
 // The authorities this proxy has met in its own certificates: with them a peer's chain can be followed where TLS shows only a part.
 import { X509Certificate } from 'node:crypto'
+import { certificateBlocks } from '../../util/index.ts'
 
 export interface KnownAuthorities {
   /** Takes in the intermediates and roots (PEM, one or more a text) that came with a certificate of ours. */
@@ -25,7 +26,7 @@ export function createKnownAuthorities(): KnownAuthorities {
   return {
     learn(...texts) {
       for (const text of texts) {
-        for (const pem of text.match(/-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g) ?? []) learnOne(pem)
+        for (const pem of certificateBlocks(text)) learnOne(pem)
       }
       listed = [...known.values()]
     },

@@ -1,4 +1,5 @@
 // Cases of CreateCertificate: over a real gRPC connection to the service, with everything behind it but the caller's authentication.
+
 import assert from 'node:assert/strict'
 import { X509Certificate } from 'node:crypto'
 import { create } from '@bufbuild/protobuf'
@@ -7,7 +8,6 @@ import {
   AuthenticationError,
   type Authenticator,
   bindCertificateService,
-  certificateBlocks,
   certificateServiceDefinition,
   createAuthority,
   createCaMetrics,
@@ -20,6 +20,7 @@ import {
 } from '../../../src/ca/index.ts'
 import { createMetricsRegistry, silentLogging } from '../../../src/observability/index.ts'
 import { ca } from '../../../src/proto/index.ts'
+import { certificateBlocks } from '../../../src/util/index.ts'
 import { makeCa, makeRequest, type TestCa, type TestKey, x509 } from '../../support/ca.ts'
 import { type Expected, type Input, list, secondsOf, text } from './data.ts'
 import { extensionsOf } from './extensions.ts'

@@ -1,11 +1,11 @@
 // Tables of CA material: start, files, rotation, and the parts of another signer's certificates.
+
 import assert from 'node:assert/strict'
 import { X509Certificate } from 'node:crypto'
 import {
   caSourceOf,
   chainWithRoot,
   createAuthority,
-  isBundleSubsetEitherWay,
   loadOrCreateSelfSigned,
   rotateRoot,
   rotationDelayMs,
@@ -13,6 +13,7 @@ import {
   signerNameOf,
   validateRequestForSigner,
 } from '../../../src/ca/index.ts'
+import { isBundleSubsetEitherWay } from '../../../src/util/index.ts'
 import { makeCa, makeLeaf, makeRequest, x509 } from '../../support/ca.ts'
 import { memorySecretStore } from '../../support/secret-store.ts'
 import { assertOutcome, list, outcomeOf, type RunTable, secondsOf, text } from './data.ts'
