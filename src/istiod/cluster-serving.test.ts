@@ -1,27 +1,13 @@
 import assert from 'node:assert/strict'
 import { X509Certificate } from 'node:crypto'
 import { test } from 'node:test'
-import { makeCa, makeRequest, type TestCa, x509 } from '../../test/support/ca.ts'
+import { certifyAs, makeCa, makeRequest, type TestCa } from '../../test/support/ca.ts'
 import { servingFromCluster } from './cluster-serving.ts'
 import { firstEnd } from './registration.ts'
 
 const names = ['istiod.istio-system.svc', 'istiod']
 
-/** A signer that certifies these names for the key of a request. */
-async function certify(root: TestCa, csrPem: string, dns: readonly string[], subject = ''): Promise<string> {
-  const certificate = await x509.X509CertificateGenerator.create({
-    issuer: root.certificate.subjectName,
-    subject,
-    publicKey: new x509.Pkcs10CertificateRequest(csrPem).publicKey,
-    signingKey: root.keys.privateKey,
-    signingAlgorithm: { name: 'ECDSA', hash: 'SHA-256' },
-    notBefore: new Date(Date.now() - 60_000),
-    notAfter: new Date(Date.now() + 3_600_000),
-    extensions:
-      dns.length === 0 ? [] : [new x509.SubjectAlternativeNameExtension(dns.map((value) => ({ type: 'dns', value })))],
-  })
-  return `${certificate.toString('pem')}\n`
-}
+const dnsNames = (names: readonly string[]) => names.map((value) => ({ type: 'dns' as const, value }))
 
 async function servedBy(sign: (root: TestCa, csrPem: string) => Promise<string>) {
   const root = await makeCa({ name: 'root' })
@@ -36,21 +22,21 @@ async function servedBy(sign: (root: TestCa, csrPem: string) => Promise<string>)
 
 test('a certificate for our key and names is served, whatever names it has besides', async () => {
   for (const more of [[], ['also.example']]) {
-    const { chain } = await servedBy((root, csr) => certify(root, csr, [...names, ...more]))
+    const { chain } = await servedBy((root, csr) => certifyAs(root, csr, dnsNames([...names, ...more])))
     assert.ok(new X509Certificate(chain).checkHost('istiod'))
   }
 })
 
 test('one for another key is refused', async () => {
   const theirs = await makeRequest({ key: 'ecP256', uris: [] })
-  const another = servedBy((root) => certify(root, theirs, names))
+  const another = servedBy((root) => certifyAs(root, theirs, dnsNames(names)))
   await assert.rejects(another, { code: 'CERT_GEN_ERROR', message: /another key/ })
 })
 
 test('one without all of our names is refused, with those that are missing', async () => {
-  const short = servedBy((root, csr) => certify(root, csr, ['istiod']))
+  const short = servedBy((root, csr) => certifyAs(root, csr, dnsNames(['istiod'])))
   await assert.rejects(short, { code: 'CERT_GEN_ERROR', message: /without the names istiod\.istio-system\.svc$/ })
-  const bare = servedBy((root, csr) => certify(root, csr, [], 'CN=istiod'))
+  const bare = servedBy((root, csr) => certifyAs(root, csr, [], 'CN=istiod'))
   await assert.rejects(bare, { message: /without the names istiod\.istio-system\.svc, istiod$/ })
 })
 

@@ -4,24 +4,22 @@ import { X509Certificate } from 'node:crypto'
 import { once } from 'node:events'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { connect as connectHttp2 } from 'node:http2'
-import { networkInterfaces, tmpdir } from 'node:os'
+import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import type { TLSSocket } from 'node:tls'
 import { status } from '@grpc/grpc-js'
 import { type KubeObject, resources } from '../../src/api/index.ts'
 import { createCaClient } from '../../src/ca/client/index.ts'
-import { ensureServiceAccount, namespaceNamed, tokenOf } from '../support/cluster-objects.ts'
+import { ensureServiceAccount, namespaceNamed, tokenOf, workloadGroupOf } from '../support/cluster-objects.ts'
 import { type DeltaRequest, nodeOf, openDeltaStream, outcomeOf } from '../support/delta-stream.ts'
 import { type RunningDiscovery, startDiscovery } from '../support/discovery.ts'
 import { startTestApi, type TestApi } from '../support/embedded-api.ts'
+import { ownAddress } from '../support/own-address.ts'
 import { address } from '../support/xds-observer.ts'
 
 type WithData = KubeObject & { readonly data?: Readonly<Record<string, string>> }
 
-const own = Object.values(networkInterfaces())
-  .flatMap((addresses) => addresses ?? [])
-  .find(({ family, internal }) => family === 'IPv4' && !internal)?.address
 const hourMs = 3_600_000
 
 describe('a control plane whose environment says otherwise', { timeout: 60_000 }, () => {
@@ -36,12 +34,7 @@ describe('a control plane whose environment says otherwise', { timeout: 60_000 }
     api = await startTestApi()
     for (const name of ['mesh', 'app']) await api.client.create(resources.namespaces, namespaceNamed(name))
     await ensureServiceAccount(api.client, 'app', 'web')
-    await api.client.create(resources.workloadGroups, {
-      apiVersion: 'networking.istio.io/v1',
-      kind: 'WorkloadGroup',
-      metadata: { namespace: 'app', name: 'wg' },
-      spec: { template: { serviceAccount: 'web' } },
-    } as KubeObject)
+    await api.client.create(resources.workloadGroups, workloadGroupOf('app', 'wg', 'web'))
     discovery = await startDiscovery({
       kubeconfig: api.server.kubeconfig,
       stateDir: dir,
@@ -146,7 +139,7 @@ describe('a control plane whose environment says otherwise', { timeout: 60_000 }
   test('shows debug pages to anybody, who may end streams, too', async () => {
     const page = { typeUrl: 'istio.io/debug', node: nodeOf('debug', 'x', 'app'), resourceNamesSubscribe: ['configz'] }
     assert.equal(await outcome(page), 'served')
-    const host = own ?? '127.0.0.1'
+    const host = ownAddress ?? '127.0.0.1'
     const port = discovery.ports.http[1]?.split(':').at(-1)
     const ask = async (path: string) => (await fetch(`http://${host}:${port}/debug/${path}`)).status
     assert.equal(await ask('syncz'), 200)

@@ -19,6 +19,7 @@ import {
   meshRoots,
   namespaceNamed,
   tokenOf,
+  workloadGroupOf,
 } from '../support/cluster-objects.ts'
 import { clientTo, type DeltaStream, metadataOf, nodeOf, openDeltaStream } from '../support/delta-stream.ts'
 import { type RunningDiscovery, startDiscovery } from '../support/discovery.ts'
@@ -53,12 +54,7 @@ describe('the metrics of a control plane', { timeout: 90_000 }, () => {
     const { client } = api
     for (const name of ['istio-system', 'app', 'vms']) await client.create(resources.namespaces, namespaceNamed(name))
     await ensureServiceAccount(client, 'vms', 'vm')
-    await client.create(resources.workloadGroups, {
-      apiVersion: 'networking.istio.io/v1',
-      kind: 'WorkloadGroup',
-      metadata: { namespace: 'vms', name: 'wg' },
-      spec: { template: { serviceAccount: 'vm' } },
-    } as KubeObject)
+    await client.create(resources.workloadGroups, workloadGroupOf('vms', 'wg', 'vm'))
     const node = { namespace: 'istio-system', name: 'ztunnel' }
     const pod = await createRunningPod(client, node, { ip: '10.0.0.2', account: 'ztunnel' })
     await createRunningPod(client, { namespace: 'app', name: 'web' }, { ip: '10.0.0.3', account: 'web' })

@@ -6,9 +6,15 @@ import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import { fromBinary } from '@bufbuild/protobuf'
 import { status } from '@grpc/grpc-js'
-import { type KubeObject, resources, type WorkloadEntry } from '../../src/api/index.ts'
+import { resources, type WorkloadEntry } from '../../src/api/index.ts'
 import { workload } from '../../src/proto/index.ts'
-import { ensureServiceAccount, meshRoots, namespaceNamed, tokenOf } from '../support/cluster-objects.ts'
+import {
+  ensureServiceAccount,
+  meshRoots,
+  namespaceNamed,
+  tokenOf,
+  workloadGroupOf,
+} from '../support/cluster-objects.ts'
 import { type RunningDiscovery, startDiscovery } from '../support/discovery.ts'
 import { startTestApi, type TestApi } from '../support/embedded-api.ts'
 import { openStream, type VirtualMachine } from '../support/virtual-machine.ts'
@@ -29,17 +35,11 @@ describe('a workload outside of the cluster', { timeout: 60_000 }, () => {
       await api.client.create(resources.namespaces, namespaceNamed(name))
       await ensureServiceAccount(api.client, name, 'vm')
     }
-    const group = {
-      apiVersion: 'networking.istio.io/v1',
-      kind: 'WorkloadGroup',
-      metadata: { namespace: 'vms', name: 'wg' },
-      spec: {
-        metadata: { labels: { app: 'a' } },
-        template: { serviceAccount: 'vm' },
-        probe: { httpGet: { port: 8080 } },
-      },
-    }
-    await api.client.create(resources.workloadGroups, group as KubeObject)
+    const group = workloadGroupOf('vms', 'wg', 'vm', {
+      metadata: { labels: { app: 'a' } },
+      probe: { httpGet: { port: 8080 } },
+    })
+    await api.client.create(resources.workloadGroups, group)
     discovery = await startDiscovery({
       kubeconfig: api.server.kubeconfig,
       stateDir: dir,

@@ -17,6 +17,7 @@ import {
   meshRoots,
   namespaceNamed,
   tokenOf,
+  workloadGroupOf,
 } from '../support/cluster-objects.ts'
 import { followSigner } from '../support/cluster-signer.ts'
 import type { RunningDiscovery } from '../support/discovery.ts'
@@ -136,13 +137,8 @@ describe('certificates and tokens on Kubernetes', { timeout: 180_000, skip: kube
     const { client } = cluster
     await client.create(resources.namespaces, namespaceNamed('vms'))
     await ensureServiceAccount(client, 'vms', 'vm')
-    const group = {
-      apiVersion: 'networking.istio.io/v1',
-      kind: 'WorkloadGroup',
-      metadata: { namespace: 'vms', name: 'wg' },
-      spec: { template: { serviceAccount: 'vm' }, probe: { httpGet: { port: 8080 } } },
-    }
-    await client.create(resources.workloadGroups, group as KubeObject)
+    const group = workloadGroupOf('vms', 'wg', 'vm', { probe: { httpGet: { port: 8080 } } })
+    await client.create(resources.workloadGroups, group)
     await using discovery = await cluster.startDiscovery({ env: { PILOT_WORKLOAD_ENTRY_GRACE_PERIOD: '500ms' } })
     await using observer = observeXds(discovery.ports.plainGrpc ?? 0)
     const name = 'wg-10.8.0.1-vm-net'

@@ -74,6 +74,17 @@ function deleteByHand(stateDir: string): void {
   assert.equal(existsSync(join(stateDir, 'up.json')), false, stderr)
 }
 
+/** Its `up` is killed, and its state directory deleted. */
+async function leftRunning(): Promise<string> {
+  const stateDir = newStateDir()
+  const { child, says, ended } = up(stateDir)
+  await says(running)
+  child.kill('SIGKILL')
+  await ended
+  deleteByHand(stateDir)
+  return stateDir
+}
+
 for (const [when, pattern] of [
   ['while it makes the network', /^/],
   ['while its API server starts', /✓ network/],
@@ -168,12 +179,7 @@ test('its state directory is deleted: it ends, says why, and leaves nothing', op
 })
 
 test('killed, and its state directory deleted: down finds what it ran', options, async () => {
-  const stateDir = newStateDir()
-  const { child, says, ended } = up(stateDir)
-  await says(running)
-  child.kill('SIGKILL')
-  await ended
-  deleteByHand(stateDir)
+  const stateDir = await leftRunning()
   const { code, output } = await down(stateDir)
   assert.equal(code, 0, output)
   assert.deepEqual(leftBehind(stateDir), [])
@@ -254,12 +260,7 @@ test('neither up nor down takes a project with the names of a mesh’s files', o
 })
 
 test('what it left running is not ended in a directory that holds files of others since', options, async () => {
-  const stateDir = newStateDir()
-  const { child, says, ended } = up(stateDir)
-  await says(running)
-  child.kill('SIGKILL')
-  await ended
-  deleteByHand(stateDir)
+  const stateDir = await leftRunning()
   mkdirSync(join(stateDir, 'bin'), { recursive: true })
   const precious = join(stateDir, 'package.json')
   writeFileSync(precious, '{}')

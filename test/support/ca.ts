@@ -146,6 +146,18 @@ export async function certify(ca: TestCa, csrPem: string): Promise<string> {
   return signLeaf(ca, uris, await request.publicKey.export())
 }
 
+/** What a signer makes of a request who certifies these names, and this subject, whatever was asked for. */
+export async function certifyAs(
+  ca: TestCa,
+  csrPem: string,
+  names: readonly x509.JsonGeneralName[],
+  subject = '',
+): Promise<string> {
+  const { publicKey } = new x509.Pkcs10CertificateRequest(csrPem)
+  const named = names.length === 0 ? [] : [new x509.SubjectAlternativeNameExtension([...names])]
+  return signed(ca, { subject, publicKey, extensions: named })
+}
+
 /** A leaf for a key, PEM. */
 export async function signLeaf(
   ca: TestCa,
@@ -154,26 +166,28 @@ export async function signLeaf(
   dates: { readonly notBefore?: Date; readonly notAfter?: Date } = {},
 ): Promise<string> {
   const { uris, dns = [] } = 'uris' in names ? names : { uris: names }
+  const all = [
+    ...uris.map((value) => ({ type: 'url' as const, value })),
+    ...dns.map((value) => ({ type: 'dns' as const, value })),
+  ]
+  const named = all.length === 0 ? [] : [new x509.SubjectAlternativeNameExtension(all, true)]
+  return signed(ca, { subject: '', publicKey, extensions: named, ...dates })
+}
+
+type SignedParts = Pick<x509.X509CertificateCreateParams, 'notBefore' | 'notAfter' | 'extensions'> & {
+  readonly subject: string
+  readonly publicKey: x509.PublicKeyType
+}
+
+/** Of an hour, unless it says otherwise. */
+async function signed(ca: TestCa, parts: SignedParts): Promise<string> {
   const certificate = await x509.X509CertificateGenerator.create({
     issuer: ca.certificate.subjectName,
-    subject: new x509.Name([]),
-    publicKey,
     signingKey: ca.keys.privateKey,
     signingAlgorithm: algorithms[ca.kind],
-    notBefore: dates.notBefore ?? new Date(Date.now() - 60_000),
-    notAfter: dates.notAfter ?? new Date(Date.now() + 3_600_000),
-    extensions:
-      uris.length + dns.length === 0
-        ? []
-        : [
-            new x509.SubjectAlternativeNameExtension(
-              [
-                ...uris.map((value) => ({ type: 'url' as const, value })),
-                ...dns.map((value) => ({ type: 'dns' as const, value })),
-              ],
-              true,
-            ),
-          ],
+    notBefore: new Date(Date.now() - 60_000),
+    notAfter: new Date(Date.now() + 3_600_000),
+    ...parts,
   })
   return `${certificate.toString('pem')}\n`
 }

@@ -8,6 +8,14 @@ export const namespaceNamed = (name: string, labels: Readonly<Record<string, str
   metadata: { name, labels: { ...labels } },
 })
 
+/** Workloads outside of the cluster register themselves by it, with this service account. */
+export const workloadGroupOf = (namespace: string, name: string, account: string, spec: object = {}): KubeObject => ({
+  apiVersion: 'networking.istio.io/v1',
+  kind: 'WorkloadGroup',
+  metadata: { namespace, name },
+  ...{ spec: { template: { serviceAccount: account }, ...spec } },
+})
+
 export const configMapOf = (namespace: string, name: string, data: Readonly<Record<string, string>>): KubeObject => ({
   apiVersion: 'v1',
   kind: 'ConfigMap',

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { X509Certificate } from 'node:crypto'
 import { test } from 'node:test'
-import { makeCa, makeRequest, type TestCa, x509 } from '../../../test/support/ca.ts'
+import { certifyAs, makeCa, makeRequest, type x509 } from '../../../test/support/ca.ts'
 import { createRegistrationAuthority } from './registration-authority.ts'
 
 const identity = 'spiffe://cluster.local/ns/a/sa/b'
@@ -13,20 +13,6 @@ interface Leaf {
   readonly subject?: string
 }
 
-async function leafFor(root: TestCa, csrPem: string, { names, subject = '' }: Leaf): Promise<string> {
-  const certificate = await x509.X509CertificateGenerator.create({
-    issuer: root.certificate.subjectName,
-    subject,
-    publicKey: new x509.Pkcs10CertificateRequest(csrPem).publicKey,
-    signingKey: root.keys.privateKey,
-    signingAlgorithm: { name: 'ECDSA', hash: 'SHA-256' },
-    notBefore: new Date(Date.now() - 60_000),
-    notAfter: new Date(Date.now() + 3_600_000),
-    extensions: names.length === 0 ? [] : [new x509.SubjectAlternativeNameExtension([...names])],
-  })
-  return `${certificate.toString('pem')}\n`
-}
-
 /** Signs a request for `identity` by a signer of the cluster that makes this of it. */
 async function signedAs(leaf: Leaf, identities: readonly string[] = [identity]): Promise<readonly string[]> {
   const root = await makeCa({ name: 'root' })
@@ -36,7 +22,7 @@ async function signedAs(leaf: Leaf, identities: readonly string[] = [identity]):
     defaultTtlSeconds: 3600,
     maxTtlSeconds: 7200,
     rootsOf: () => root.pem,
-    signInCluster: ({ csrPem }) => leafFor(root, csrPem, leaf),
+    signInCluster: ({ csrPem }) => certifyAs(root, csrPem, leaf.names, leaf.subject),
   })
   const csrPem = await makeRequest({ key: 'ecP256', uris: [identity] })
   return authority.sign({ csrPem, identities, validitySeconds: 0 })

@@ -1,13 +1,14 @@
 // Cases about the types by which control planes and tools ask: what a stream with an identity is answered.
 import { status } from '@grpc/grpc-js'
 import { createGraph } from '../../../src/collections/index.ts'
-import { createProblemLog, defaultMeshConfig } from '../../../src/config/index.ts'
+import { defaultMeshConfig } from '../../../src/config/index.ts'
 import {
   createAmbientIndex,
   createAmbientInputs,
   defaultAmbientSettings,
 } from '../../../src/discovery/ambient/index.ts'
 import { debugPages, exportedTypes, statusTypes } from '../../../src/istiod/index.ts'
+import { debugSourcesOf } from '../../../src/istiod/testing.ts'
 import type { Connection, XdsServerOptions } from '../../../src/xds/index.ts'
 import { type RunningServer, serve } from './run-stream-case.ts'
 import { openStream } from './stream.ts'
@@ -40,23 +41,8 @@ function controlPlane(systemNamespace: string, connections: () => readonly Conne
   const current = defaultMeshConfig(systemNamespace)
   const mesh = { current, subscribe: () => () => {} }
   const types = exportedTypes({ inputs, index, others: [], settings, mesh })
-  const pages = debugPages({
-    connections,
-    graph,
-    inputs,
-    others: [],
-    index,
-    sources: types.map(({ source }) => source),
-    meshConfig: () => ({}),
-    meshNetworks: () => ({}),
-    remoteClusters: () => [],
-    revision: () => ({ revision: 'default', tags: [] }),
-    problems: createProblemLog(),
-    clusterId: 'Kubernetes',
-    version: 'conformance',
-    pushAll: () => {},
-    disconnect: undefined,
-  })
+  const sources = types.map(({ source }) => source)
+  const pages = debugPages(debugSourcesOf({ connections, graph, inputs, index, sources, version: 'conformance' }))
   return { types, pages }
 }
 
