@@ -1,5 +1,4 @@
 // Whatever bytes come in, parsers answer with their own error and nothing else, in time.
-
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'

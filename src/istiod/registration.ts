@@ -1,5 +1,4 @@
 // The authority when another signer of the cluster certifies: it decides who may have which certificate, and has it signed there.
-
 import { X509Certificate } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { createRegistrationAuthority, type SignInCluster } from '../ca/index.ts'

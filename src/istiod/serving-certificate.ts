@@ -1,5 +1,4 @@
 // The certificate of the TLS port: from files if they are named or at their usual place, else from our own CA. Followed while the process runs.
-
 import { createPrivateKey, X509Certificate } from 'node:crypto'
 import { existsSync, readFileSync, unwatchFile, watchFile } from 'node:fs'
 import { type ServingCertificate, servingNames } from '../ca/index.ts'

@@ -1,5 +1,4 @@
 // Who signs, and how trust reaches everybody: a root that is renewed, material from a Secret, another signer of the cluster.
-
 import assert from 'node:assert/strict'
 import { X509Certificate } from 'node:crypto'
 import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'

@@ -1,5 +1,4 @@
 // Who is believed and who signs where the API server is the one that Kubernetes ships: its tokens, its signing requests, its trust bundles.
-
 import assert from 'node:assert/strict'
 import { X509Certificate } from 'node:crypto'
 import { after, before, describe, test } from 'node:test'

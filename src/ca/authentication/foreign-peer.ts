@@ -1,6 +1,5 @@
 // Clients of other trust domains: their chain must lead to a root of the very domain that they name, and to no other. The TLS layer trusts
 // the roots of this mesh alone, so that what it says of these chains does not count; they are verified here, and narrowly.
-
 import type { X509Certificate } from 'node:crypto'
 import { isIssuedBy } from '../../util/index.ts'
 import { spiffeOf, uriNamesOf } from '../client/index.ts'

@@ -1,5 +1,4 @@
 // The CA's answer as a certificate ready to use.
-
 import { createPrivateKey, X509Certificate } from 'node:crypto'
 import { certificateBlocks } from '../../util/index.ts'
 import type { WorkloadCertificate } from '../types.ts'

@@ -1,5 +1,4 @@
 // The key and certificate request of a workload: P-256, empty subject, one critical SAN with the identity.
-
 import { generateKeyPair, sign } from 'node:crypto'
 import { promisify } from 'node:util'
 import { toPem } from '../../util/index.ts'

@@ -1,5 +1,4 @@
 // Has another signer of the cluster certify requests, through CertificateSigningRequests that we approve.
-
 import { X509Certificate } from 'node:crypto'
 import { isSameBundle, mergeBundles } from '../../util/index.ts'
 import { subjectAltNamesOf } from '../client/index.ts'

@@ -1,5 +1,4 @@
 // The trust bundle that goes with a chain another signer has returned.
-
 import { X509Certificate } from 'node:crypto'
 import { certificateBlocks, isIssuedBy } from '../../util/index.ts'
 import { SigningError } from '../signing/errors.ts'

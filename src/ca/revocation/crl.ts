@@ -1,5 +1,4 @@
 // Certificate revocation lists: reading them and checking a chain against them.
-
 import type { X509Certificate } from 'node:crypto'
 import { isIssuedBy, pemBlocks } from '../../util/index.ts'
 import { children, type DerElement, DerError, decode, tags } from '../client/der.ts'

@@ -1,5 +1,4 @@
 // Certificate requests as they come in: parsed, their signature checked, their key of a kind we certify.
-
 import { createPublicKey, type KeyObject } from 'node:crypto'
 import { pemBlocks } from '../../util/index.ts'
 import { type SignedStructure, signedStructure } from '../client/signature.ts'

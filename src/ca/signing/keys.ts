@@ -1,5 +1,4 @@
 // Private keys of a CA: reading them from PEM, making new ones, and the algorithm each kind signs with.
-
 import { createPrivateKey, type KeyObject, type webcrypto } from 'node:crypto'
 import { pemBlocks } from '../../util/index.ts'
 import { MaterialError } from './errors.ts'

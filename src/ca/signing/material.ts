@@ -1,5 +1,4 @@
 // What a CA signs with: certificate, key, the chain above it and the trust bundle, checked to fit together.
-
 import { X509Certificate } from 'node:crypto'
 import { certificateBlocks, isIssuedBy, isSameBundle, mergeBundles, toPem } from '../../util/index.ts'
 import { covers, parseRevocationLists } from '../client/index.ts'

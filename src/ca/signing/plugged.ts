@@ -1,5 +1,4 @@
 // Signing material that the user supplies as files: found, read, and read again when it changes.
-
 import { readdir, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'

@@ -1,6 +1,5 @@
 // Renewal of a self-signed root before it expires: by a root with a new key, which everybody trusts for a while before it signs, or,
 // when there is no time for that, with the same key, so that old and new certificates verify each other's leaves.
-
 import { setTimeout as delay } from 'node:timers/promises'
 import { certificateBlocks, mergeBundles } from '../../util/index.ts'
 import type { SelfAuthority } from './authority.ts'

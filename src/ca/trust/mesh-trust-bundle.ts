@@ -1,5 +1,4 @@
 // The roots that a mesh with several of them trusts, gathered from their sources. A source that says something unusable keeps what it said before.
-
 import { X509Certificate } from 'node:crypto'
 import { certificateBlocks } from '../../util/index.ts'
 import { TrustBundleError } from './spiffe-bundle.ts'

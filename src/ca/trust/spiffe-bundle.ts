@@ -1,5 +1,4 @@
 // SPIFFE trust bundles: the document another trust domain publishes (SPIFFE Trust Domain and Bundle, section 4), and fetching it.
-
 import { X509Certificate } from 'node:crypto'
 import { request } from 'node:https'
 import { toPem } from '../../util/index.ts'

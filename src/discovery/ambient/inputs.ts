@@ -1,5 +1,4 @@
 // What the ambient index is computed from: the objects of every cluster, mesh config, settings.
-
 import { isDeepStrictEqual } from 'node:util'
 import type {
   NamespaceSpec,

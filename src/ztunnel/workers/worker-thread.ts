@@ -1,5 +1,4 @@
 // One worker as the main thread holds it.
-
 import { getCompileCacheDir } from 'node:module'
 import { dirname, extname } from 'node:path'
 import { setFlagsFromString } from 'node:v8'

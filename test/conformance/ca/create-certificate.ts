@@ -1,5 +1,4 @@
 // Cases of CreateCertificate: over a real gRPC connection to the service, with everything behind it but the caller's authentication.
-
 import assert from 'node:assert/strict'
 import { X509Certificate } from 'node:crypto'
 import { create } from '@bufbuild/protobuf'

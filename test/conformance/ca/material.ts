@@ -1,5 +1,4 @@
 // Tables of CA material: start, files, rotation, and the parts of another signer's certificates.
-
 import assert from 'node:assert/strict'
 import { X509Certificate } from 'node:crypto'
 import {
